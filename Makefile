@@ -1,0 +1,40 @@
+# Two commands do everything on a fresh machine with Python 3.11 and pip: make demo, make test.
+# Each makes the virtual environment if needed; a second run installs nothing.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint speed clean
+
+demo: $(VENV)/.installed-plot
+	$(BIN)/cida demo
+
+test: $(VENV)/.installed-test lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+speed: $(VENV)/.installed-plot
+	$(BIN)/cida speed
+
+$(VENV)/bin/python:
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'cida needs Python 3.11 or newer: run make with PYTHON=python3.11')"
+	$(PYTHON) -m venv $(VENV)
+
+# torch first and pinned: asked for by a range, pip would take the build for graphics cards.
+$(VENV)/.installed-torch: constraints.txt | $(VENV)/bin/python
+	$(PIP) install -q -c constraints.txt torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	touch $@
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt $(VENV)/.installed-torch
+	$(PIP) install -q -c constraints.txt -e ".[$*]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

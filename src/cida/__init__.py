@@ -1,0 +1,38 @@
+"""cida: continuously indexed domain adaptation.
+
+Labels exist for some values of a continuous index u (age, angle, depth, time); the model must be
+right at the others, where there are none.
+
+>>> import cida
+>>> model = cida.CIDAClassifier()  # .fit(X, y, domain_index=u)
+"""
+
+import logging
+
+from cida.discriminators import L1, L2, Discriminator, Gaussian, Histogram, Mixture
+from cida.estimators import CIDAClassifier, CIDARegressor, CidaWarning
+from cida.estimators.saving import ModelFileError
+from cida.estimators.saving import load_estimator as load
+from cida.space import Line, Periodic, Product, Space
+from cida.version import __version__
+
+__all__ = [
+    "L1",
+    "L2",
+    "CIDAClassifier",
+    "CIDARegressor",
+    "CidaWarning",
+    "Discriminator",
+    "Gaussian",
+    "Histogram",
+    "Line",
+    "Mixture",
+    "ModelFileError",
+    "Periodic",
+    "Product",
+    "Space",
+    "__version__",
+    "load",
+]
+
+logging.getLogger("cida").addHandler(logging.NullHandler())

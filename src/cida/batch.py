@@ -1,0 +1,70 @@
+"""What the players are dealt: a `Batch` of rows, and `Rows`, the table that batches come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Batch", "Rows"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows: inputs, labels, raw index, whether the label may be read, prediction weight.
+
+    ``y`` is only meaningful where ``labelled`` is true. ``weight`` belongs to the prediction loss
+    alone: the discriminator sees the index distribution as the sampler draws it.
+    """
+
+    x: Tensor
+    y: Tensor
+    u: Tensor
+    labelled: Tensor
+    weight: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+class Rows:
+    """All rows of a data set; ``rows[indices]`` looks up a `Batch`, with no per-row Python.
+
+    ``x`` may be a tensor over a memory map (``torch.from_numpy(np.memmap(...))``): only the rows
+    of a batch are read. Labels of unlabelled rows are wiped on the way in, so that nothing
+    downstream can read them.
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        y: Tensor,
+        u: Tensor,
+        labelled: Tensor,
+        weight: Tensor | None = None,
+    ) -> None:
+        lengths = {len(x), len(y), len(u), len(labelled)}
+        if len(lengths) != 1:
+            raise ValueError(
+                f"x, y, u and labelled have {len(x)}, {len(y)}, {len(u)} and {len(labelled)} rows; "
+                "they must have the same number."
+            )
+        self.x = x
+        self.y = torch.where(labelled.view(-1, *[1] * (y.dim() - 1)), y, torch.zeros_like(y))
+        self.u = u if u.dim() == 2 else u[:, None]
+        self.labelled = labelled
+        self.weight = torch.ones(len(x)) if weight is None else weight
+        self.sources = labelled.nonzero()[:, 0]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, indices: Tensor) -> Batch:
+        return Batch(
+            x=self.x.index_select(0, indices),
+            y=self.y.index_select(0, indices),
+            u=self.u.index_select(0, indices),
+            labelled=self.labelled.index_select(0, indices),
+            weight=self.weight.index_select(0, indices),
+        )

@@ -1,0 +1,90 @@
+"""Toy worlds with a known truth: Circle and Sine (section 5.2 of the paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["World", "circle", "sine"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class World:
+    """A data set with its truth: inputs, labels of every row, index, and which rows are source.
+
+    ``y`` holds the labels of the target rows too, for scoring. Train on ``training_labels``,
+    where they are NaN.
+    """
+
+    name: str
+    x: Array
+    y: Array
+    u: Array
+    source: Array
+
+    @property
+    def training_labels(self) -> Array:
+        """The labels with the target rows blanked out."""
+        return np.where(self.source, self.y.astype(np.float64), np.nan)
+
+
+def circle(domains: int = 30, points: int = 100, source_domains: int = 6, seed: int = 0) -> World:
+    """Discs on a half circle: domain i is centred at ``5 (cos t, sin t)``, ``t = pi i / (n - 1)``.
+
+    The offset from the centre is a standard normal truncated to radius 1; ``y = (|x| > 5)``, so
+    the boundary turns with the index. x is z-scored over all points; ``u = i / (n - 1)``.
+    """
+    _check(domains, points, source_domains)
+    random = np.random.default_rng(seed)
+    angle = np.repeat(np.arange(domains) * np.pi / (domains - 1), points)
+    offset = _truncated_normal(random, len(angle), 2)
+    x = 5 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + offset
+    y = np.linalg.norm(x, axis=1) > 5
+    return _world("circle", x, y, domains, points, source_domains)
+
+
+def sine(domains: int = 12, points: int = 190, source_domains: int = 5, seed: int = 0) -> World:
+    """Slices of a sine: domain i has ``x0`` uniform on ``[i pi/9, (i + 1) pi/9]``.
+
+    ``x1 = sin(3 x0) + e`` with e a standard normal truncated to [-1, 1]; ``y = (e > 0)``. x is
+    z-scored over all points; ``u = i / (n - 1)``.
+    """
+    _check(domains, points, source_domains)
+    random = np.random.default_rng(seed)
+    start = np.repeat(np.arange(domains), points)
+    along = (start + random.uniform(size=len(start))) * np.pi / 9
+    noise = _truncated_normal(random, len(start), 1)[:, 0]
+    x = np.stack([along, np.sin(3 * along) + noise], axis=1)
+    return _world("sine", x, noise > 0, domains, points, source_domains)
+
+
+def _world(name: str, x: Array, y: Array, domains: int, points: int, source_domains: int) -> World:
+    domain = np.repeat(np.arange(domains), points)
+    return World(
+        name=name,
+        x=(x - x.mean(axis=0)) / x.std(axis=0),
+        y=y.astype(np.int64),
+        u=domain / (domains - 1),
+        source=domain < source_domains,
+    )
+
+
+def _check(domains: int, points: int, source_domains: int) -> None:
+    if domains < 2 or points < 1 or not 1 <= source_domains <= domains:
+        raise ValueError(
+            f"domains={domains}, points={points}, source_domains={source_domains} make no world; "
+            "use at least 2 domains, 1 point each and 1 to domains source domains."
+        )
+
+
+def _truncated_normal(random: np.random.Generator, count: int, width: int) -> Array:
+    """Standard normal rows with norm at most 1, by rejection."""
+    kept = np.empty((0, width))
+    while len(kept) < count:
+        drawn = random.standard_normal((2 * count + 16, width))
+        kept = np.concatenate([kept, drawn[np.linalg.norm(drawn, axis=1) <= 1]])
+    return kept[:count]

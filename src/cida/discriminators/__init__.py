@@ -1,0 +1,40 @@
+"""The discriminators, one class a file: what D believes about u, and how it is scored."""
+
+import copy
+
+from cida.discriminators.base import Discriminator
+from cida.discriminators.gaussian import Gaussian
+from cida.discriminators.histogram import Histogram
+from cida.discriminators.mixture import Mixture
+from cida.discriminators.point import L1, L2
+
+__all__ = [
+    "DISCRIMINATORS",
+    "L1",
+    "L2",
+    "Discriminator",
+    "Gaussian",
+    "Histogram",
+    "Mixture",
+    "named_discriminator",
+]
+
+DISCRIMINATORS: dict[str, type[Discriminator]] = {
+    "l2": L2,
+    "l1": L1,
+    "gaussian": Gaussian,
+    "mixture": Mixture,
+    "histogram": Histogram,
+}
+
+
+def named_discriminator(discriminator: object) -> Discriminator:
+    """A fresh discriminator from a short name, or a copy of an instance, not yet built."""
+    if isinstance(discriminator, Discriminator):
+        return copy.deepcopy(discriminator)
+    if isinstance(discriminator, str) and discriminator in DISCRIMINATORS:
+        return DISCRIMINATORS[discriminator]()
+    raise ValueError(
+        f"discriminator is {discriminator!r}; give one of {', '.join(DISCRIMINATORS)}, an instance "
+        "such as cida.Histogram(bins=36), or None for no adversary."
+    )

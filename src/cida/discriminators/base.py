@@ -1,0 +1,121 @@
+"""What every discriminator is: a belief about u given z, its score, and its ceiling."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from cida.networks import MLP
+from cida.space import Space
+
+__all__ = ["VARIANCE_FLOOR", "Discriminator", "raw_variance", "variance_of"]
+
+# In the units of the embedding, where V[u] is about 1: a spread of a hundredth of the whole range
+# is as sharp as a belief may get, so that no likelihood runs away on an index of a few values.
+VARIANCE_FLOOR = 1e-4
+
+
+class Discriminator(nn.Module, ABC):
+    """``D(z)``: the parameters of a belief about u (section 3.1), and ``L_d``, its loss.
+
+    The largest loss that an encoder can force on a discriminator that plays its best is that of
+    the best belief that ignores z: the *ceiling*. ``fit_blind`` finds that belief on all active
+    rows, and ``ceiling`` scores it on the very rows of a batch.
+
+    A subclass says how many numbers its belief has (``belief_width``), how it is scored (``loss``)
+    and what the best constant one is (``best_constant``). Everything else is here.
+
+    Arguments
+    ---------
+    body: your own ``nn.Module`` from z to features; by default an MLP of ``hidden`` widths.
+    """
+
+    blind: Tensor
+
+    def __init__(
+        self, body: nn.Module | None = None, hidden: tuple[int, ...] = (128, 128, 128)
+    ) -> None:
+        super().__init__()
+        self.body = body
+        self.hidden = tuple(hidden)
+        self.space: Space | None = None
+        self.register_buffer("blind", torch.zeros(1, 0))
+
+    def build(self, encoding_width: int, space: Space, u: Tensor) -> Self:
+        """Makes the layers, once the width of z, the space and the rows of u are known."""
+        self.space = space
+        self.place(u)
+        if self.body is None:
+            self.body = MLP(encoding_width, self.hidden)
+        features = _output_width(self.body, encoding_width)
+        self.head = nn.Linear(features, self.belief_width)
+        self.fit_blind(u)
+        return self
+
+    def place(self, u: Tensor) -> None:
+        """Called by ``build``: a head with anchors puts them down here."""
+
+    @property
+    @abstractmethod
+    def belief_width(self) -> int:
+        """How many numbers the belief about one row has."""
+
+    @abstractmethod
+    def loss(self, params: Tensor, u: Tensor) -> Tensor:
+        """``L_d``: how badly the beliefs ``params`` fit the raw index u, one number a row."""
+
+    @abstractmethod
+    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+        """The one belief, shape ``(belief_width,)``, with the lowest weighted mean loss on u."""
+
+    def forward(self, z: Tensor) -> Tensor:
+        assert self.body is not None, "build(...) makes the layers"
+        params: Tensor = self.head(self.body(z))
+        return params
+
+    @torch.no_grad()
+    def fit_blind(self, u: Tensor, weights: Tensor | None = None) -> None:
+        """Fits the best encoding-blind belief on the rows of u under the sampler's weights."""
+        weights = torch.ones(len(u)) if weights is None else weights
+        share = weights.double() / weights.double().sum()
+        self.blind = self.best_constant(u, share).to(torch.get_default_dtype())[None]
+
+    @torch.no_grad()
+    def ceiling(self, u: Tensor) -> Tensor:
+        """The loss of the blind belief on these rows, one number a row."""
+        return self.loss(self.blind.expand(len(u), -1), u)
+
+    def embedded(self, u: Tensor, like: Tensor) -> Tensor:
+        """The embedding of u in the dtype of ``like``."""
+        assert self.space is not None, "build(...) sets the space"
+        return self.space.embed(u).to(like.dtype)
+
+    @property
+    def embedding_width(self) -> int:
+        assert self.space is not None, "build(...) sets the space"
+        return self.space.embedding_width
+
+
+def variance_of(raw: Tensor) -> Tensor:
+    """A variance from an unbounded number: ``softplus(raw) + floor``."""
+    return nn.functional.softplus(raw) + VARIANCE_FLOOR
+
+
+def raw_variance(variance: Tensor) -> Tensor:
+    """The unbounded number that `variance_of` turns into ``variance`` (floored)."""
+    above = (variance - VARIANCE_FLOOR).clamp(min=1e-7)
+    return above + torch.log(-torch.expm1(-above))
+
+
+def _output_width(body: nn.Module, inputs: int) -> int:
+    known = getattr(body, "output_width", None)
+    if isinstance(known, int):
+        return known
+    was_training = body.training
+    with torch.no_grad():
+        width = int(body.eval()(torch.zeros(2, inputs)).shape[1])
+    body.train(was_training)
+    return width

@@ -1,0 +1,41 @@
+"""The Gaussian discriminator of PCIDA."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cida.discriminators.base import Discriminator, raw_variance, variance_of
+
+__all__ = ["Gaussian"]
+
+
+class Gaussian(Discriminator):
+    """``L_d = (D_mu(z) - u)^2 / (2 D_s2(z)) + 1/2 log D_s2(z)`` (eq. 3): PCIDA.
+
+    At its best D gives E[u|z] and V[u|z] (Lemma 4.3). The ceiling is 1/2 + 1/2 log V[u], reached if
+    and only if both are the same for every z (Theorem 4.2). One mean and one variance for each
+    column of the embedding; the constant 1/2 log 2 pi is dropped, as in eq. 3. The belief holds
+    the means, then the unbounded numbers from which the variances come.
+    """
+
+    @property
+    def belief_width(self) -> int:
+        return 2 * self.embedding_width
+
+    def loss(self, params: Tensor, u: Tensor) -> Tensor:
+        mean, raw = params.chunk(2, dim=1)
+        variance = variance_of(raw)
+        error = mean - self.embedded(u, params)
+        return (error.square() / (2 * variance) + variance.log() / 2).sum(1)
+
+    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+        embedding = self.embedded(u, weights)
+        mean = weights @ embedding
+        variance = weights @ (embedding - mean).square()
+        return torch.cat([mean, raw_variance(variance)])
+
+    def moments(self, params: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean and the variance that a belief stands for, in the embedding."""
+        mean, raw = params.chunk(2, dim=1)
+        return mean, variance_of(raw)

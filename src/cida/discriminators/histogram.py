@@ -1,0 +1,72 @@
+"""The histogram discriminator: bins that know how far apart they are."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from cida.discriminators.base import Discriminator
+
+__all__ = ["Histogram"]
+
+
+class Histogram(Discriminator):
+    """``L_d = -sum_k t_k(u) log softmax_k D(z)``, ``t_k(u) ~ exp(-d(u, a_k)^2 / 2 h^2)``.
+
+    The bins are anchors a_k that cover the index range, and each row's target is spread over
+    the neighbouring bins by a kernel in the metric of the space, wrapping where the space does.
+    It aligns all moments of p(u|z) up to the width of a bin, what the paper leaves to future work
+    (its conclusion). The ceiling is the entropy of the mean target, reached if and only if every z
+    gives the same soft histogram. Hard bins (``kernel=0``) are K-way categorical adaptation.
+
+    Arguments
+    ---------
+    bins: how many anchors; evenly spaced on a Line or a Periodic index, k-means in a Product.
+    kernel: the kernel's width h, in units of the distance between neighbouring anchors.
+    """
+
+    anchors: Tensor
+    bandwidth: Tensor
+
+    def __init__(
+        self,
+        bins: int = 30,
+        kernel: float = 0.5,
+        body: nn.Module | None = None,
+        hidden: tuple[int, ...] = (128, 128, 128),
+    ) -> None:
+        super().__init__(body, hidden)
+        if bins < 2:
+            raise ValueError(f"bins must be at least 2, got {bins}.")
+        if kernel < 0:
+            raise ValueError(f"kernel must not be negative, got {kernel}; 0 gives hard bins.")
+        self.bins = bins
+        self.kernel = kernel
+        self.register_buffer("anchors", torch.zeros(0, 0, dtype=torch.float64))
+        self.register_buffer("bandwidth", torch.zeros((), dtype=torch.float64))
+
+    def place(self, u: Tensor) -> None:
+        assert self.space is not None
+        self.anchors = self.space.anchors(u, self.bins)
+        apart = self.space.distance(self.anchors, self.anchors)
+        apart.fill_diagonal_(torch.inf)
+        self.bandwidth = self.kernel * apart.min(1).values.mean()
+
+    @property
+    def belief_width(self) -> int:
+        return len(self.anchors)
+
+    def target(self, u: Tensor) -> Tensor:
+        """The soft histogram of each row: the kernel around u, over the anchors."""
+        assert self.space is not None
+        distance = self.space.distance(u, self.anchors)
+        if self.kernel == 0:
+            return nn.functional.one_hot(distance.argmin(1), len(self.anchors)).to(distance.dtype)
+        return torch.softmax(-distance.square() / (2 * self.bandwidth.square()), dim=1)
+
+    def loss(self, params: Tensor, u: Tensor) -> Tensor:
+        target = self.target(u).to(params.dtype)
+        return -(target * params.log_softmax(1)).sum(1)
+
+    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+        return (weights @ self.target(u)).clamp(min=1e-12).log()

@@ -1,0 +1,123 @@
+"""The mixture density network: a Gaussian mixture as the belief about u."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from cida.discriminators.base import VARIANCE_FLOOR, Discriminator, raw_variance, variance_of
+
+__all__ = ["Mixture"]
+
+
+class Mixture(Discriminator):
+    """``L_d = -log sum_k w_k(z) N(u; mu_k(z), s2_k(z))``, a Gaussian mixture (section 3.2).
+
+    The weights are a softmax over the K components, the sum a log-sum-exp, the variances are
+    floored. With K = 1 it is the `Gaussian` head. Like eq. 3 it drops 1/2 log 2 pi a column. The
+    ceiling has no closed form: the best blind mixture is fitted by expectation-maximisation.
+
+    Arguments
+    ---------
+    components: K.
+    """
+
+    def __init__(
+        self,
+        components: int = 5,
+        body: nn.Module | None = None,
+        hidden: tuple[int, ...] = (128, 128, 128),
+    ) -> None:
+        super().__init__(body, hidden)
+        if components < 1:
+            raise ValueError(f"components must be at least 1, got {components}.")
+        self.components = components
+
+    @property
+    def belief_width(self) -> int:
+        return self.components * (1 + 2 * self.embedding_width)
+
+    def loss(self, params: Tensor, u: Tensor) -> Tensor:
+        log_weight, mean, variance = self._unpack(params)
+        joint = log_weight + _log_density(self.embedded(u, params), mean, variance)
+        return -torch.logsumexp(joint, dim=1)
+
+    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+        embedding = self.embedded(u, weights)
+        points, share = _merge_repeats(embedding, weights)
+        starts = [_spread_start(points, share, self.components, seed) for seed in range(4)]
+        fits = [_expectation_maximisation(points, share, *start) for start in starts]
+        beliefs = torch.stack([self._pack(*fit) for fit in fits])
+        scores = torch.stack([share @ self._score(belief, points) for belief in beliefs])
+        return beliefs[scores.argmin()]
+
+    def _score(self, belief: Tensor, points: Tensor) -> Tensor:
+        log_weight, mean, variance = self._unpack(belief[None])
+        return -torch.logsumexp(log_weight + _log_density(points, mean, variance), dim=1)
+
+    def _unpack(self, params: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log weights ``(rows, K)``, means and variances ``(rows, K, columns)``."""
+        k, width = self.components, self.embedding_width
+        logits, mean, raw = torch.split(params, [k, k * width, k * width], dim=1)
+        shape = (len(params), k, width)
+        return logits.log_softmax(1), mean.reshape(shape), variance_of(raw.reshape(shape))
+
+    @staticmethod
+    def _pack(weight: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+        logits = weight.clamp(min=1e-12).log()
+        return torch.cat([logits, mean.flatten(), raw_variance(variance).flatten()])
+
+
+def _log_density(points: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    """``log N`` without its constant; points ``(rows, columns)``, result ``(rows, K)``."""
+    error = points[:, None, :] - mean
+    return -(error.square() / (2 * variance) + variance.log() / 2).sum(-1)
+
+
+def _merge_repeats(points: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Distinct points with their summed weights: an index of 30 values is 30 points, not 3,000."""
+    distinct, where = torch.unique(points, dim=0, return_inverse=True)
+    share = torch.zeros(len(distinct), dtype=weights.dtype).index_add_(0, where, weights)
+    return distinct, share
+
+
+def _spread_start(
+    points: Tensor, share: Tensor, components: int, seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Equal weights, means at drawn points (evenly spaced ranks for seed 0), a shared variance."""
+    if seed == 0:
+        order = points[:, 0].argsort()
+        ranks = (torch.arange(components, dtype=share.dtype) + 0.5) / components
+        chosen = order[torch.searchsorted(share[order].cumsum(0), ranks).clamp(max=len(order) - 1)]
+    else:
+        generator = torch.Generator().manual_seed(seed)
+        chosen = torch.multinomial(share, components, replacement=True, generator=generator)
+    centre = share @ points
+    variance = (share @ (points - centre).square()).clamp(min=VARIANCE_FLOOR)
+    weight = torch.full((components,), 1 / components, dtype=share.dtype)
+    # Components on one spot would stay one component for ever: nudge each by a little.
+    offset = torch.linspace(-1e-3, 1e-3, components, dtype=share.dtype)[:, None]
+    mean = points[chosen] + offset * variance.sqrt()
+    return weight, mean, (variance / math.sqrt(components)).expand(components, -1).clone()
+
+
+def _expectation_maximisation(
+    points: Tensor, share: Tensor, weight: Tensor, mean: Tensor, variance: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    last = torch.tensor(math.inf, dtype=share.dtype)
+    for _ in range(500):
+        joint = weight.clamp(min=1e-300).log() + _log_density(points, mean, variance)
+        total = torch.logsumexp(joint, dim=1)
+        loss = -(share @ total)
+        if last - loss < 1e-9:
+            break
+        last = loss
+        mass = share[:, None] * (joint - total[:, None]).exp()
+        weight = mass.sum(0)
+        held = weight.clamp(min=1e-12)[:, None]
+        mean = mass.T @ points / held
+        spread = (mass[:, :, None] * (points[:, None, :] - mean).square()).sum(0)
+        variance = (spread / held).clamp(min=VARIANCE_FLOOR)
+    return weight, mean, variance

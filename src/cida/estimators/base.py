@@ -1,0 +1,395 @@
+"""What the classifier and the regressor share: everything but the meaning of y."""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from cida.batch import Rows
+from cida.diagnostics import BinScore, score_by_bin
+from cida.diagnostics.accuracy import Metric
+from cida.discriminators import Discriminator, named_discriminator
+from cida.estimators import inputs, saving
+from cida.estimators.inputs import Array, CidaWarning, Labels
+from cida.estimators.scaling import Scaling
+from cida.games import Adversarial, Game, PredictionLoss, SourceOnly
+from cida.networks import MLP, IndexedEncoder, PlainEncoder
+from cida.space import Line, Space
+from cida.training import Callback, Event, Trainer, Training, isolated
+from cida.training.progress import ProgressBar
+
+__all__ = ["CIDAEstimator"]
+
+# Rows that go through the networks at once. Always this many, the last chunk padded: matrix
+# products round differently for different shapes, and the prediction of a row must not depend on
+# which other rows it came with.
+PREDICTION_ROWS = 256
+
+
+@dataclass(eq=False, repr=False)
+class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """The common half of `CIDAClassifier` and `CIDARegressor`; use those."""
+
+    # Requested by default, so that the index travels through pipelines and searches.
+    __metadata_request__fit: ClassVar = {"domain_index": True, "source": True}
+    __metadata_request__predict: ClassVar = {"domain_index": True}
+    __metadata_request__transform: ClassVar = {"domain_index": True}
+    __metadata_request__score: ClassVar = {"domain_index": True}
+
+    discriminator: str | Discriminator | None = "histogram"
+    space: Space | None = None
+    encoder: nn.Module | None = None
+    predictor: nn.Module | None = None
+    index_in_encoder: bool = False
+    hidden: Sequence[int] = (128, 128, 128)
+    encoding_width: int = 32
+    lambda_d: float = 1.0
+    discriminator_steps: int = 1
+    ceiling: bool = True
+    curriculum: float = 0.0
+    balance_bins: int = 30
+    steps: int | None = None
+    batch_size: int | None = None
+    learning_rate: float = 5e-4
+    schedule: Literal["cosine", "constant"] = "cosine"
+    averaging: float = 0.999
+    standardise: bool = True
+    random_state: Any = None
+    verbose: bool = False
+    callbacks: Sequence[Callback] | None = None
+
+    # --- what y means: each estimator says -------------------------------------------------------
+
+    @abstractmethod
+    def _learn_labels(self, labels: Labels, weight: Array) -> Array:
+        """The labels as numbers to train on; keeps what `predict` needs to turn them back."""
+
+    @abstractmethod
+    def _output_width(self) -> int:
+        """How many numbers the predictor gives."""
+
+    @abstractmethod
+    def _prediction_loss(self) -> PredictionLoss:
+        """``L_p``, one number a row."""
+
+    @abstractmethod
+    def _bin_metric(self) -> Metric:
+        """The figure of `score_by_index`."""
+
+    @abstractmethod
+    def _label_state(self) -> dict[str, Any]:
+        """What `_learn_labels` kept, as JSON values."""
+
+    @abstractmethod
+    def _restore_labels(self, state: dict[str, Any]) -> None:
+        """Takes back what `_label_state` gave."""
+
+    @abstractmethod
+    def predict(self, X: Any, domain_index: Any = None) -> Array:
+        """The predicted label of each row."""
+
+    # --- fitting ---------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        domain_index: Any = None,
+        source: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Trains on labelled source rows and, where ``domain_index`` is given, on target rows.
+
+        Parameters
+        ----------
+        X : rows of numbers (numpy, pandas, polars, torch); any shape with an encoder of your own.
+        y : labels. NaN or None is unlabelled; so is -1 in the integer labels of a classifier when
+            ``domain_index`` is given and ``source`` is not.
+        domain_index : u, one number or one row of numbers for each row of X. Without it this is a
+            plain classifier or regressor.
+        source : booleans; when given, labels outside it are never read.
+        sample_weight : weights of the prediction loss alone; a zero takes the label away.
+        """
+        x = self._read_x(X, reset=True)
+        inputs.check_parameters(self.get_params(deep=False), len(x))
+        labels = self._read_labels(y, len(x), domain_index is not None, source)
+        labels, weight = self._read_weight(labels, sample_weight, x)
+        if domain_index is None:
+            if len(x) <= self._batch_size(len(x)):
+                x, labels, weight = inputs.merge_repeats(x, labels, weight)
+            u = torch.zeros(len(x), 1, dtype=torch.float64)
+            self.space_: Space = Line()
+            self.index_width_: int | None = None
+        else:
+            u = inputs.check_index(domain_index, len(x))
+            self.space_ = inputs.fit_space(self.space, u)
+            self.index_width_ = self.space_.width
+            if labels.labelled.all():
+                warnings.warn(
+                    f"y has no unlabelled row among its {len(x)}, so there is no target to adapt "
+                    "to; training on the source alone.",
+                    CidaWarning,
+                    stacklevel=2,
+                )
+        self._seen = inputs.distinct_index(u)
+        self._train(self._rows(x, labels, u, weight))
+        return self
+
+    def _rows(self, x: Array, labels: Labels, u: Tensor, weight: Array) -> Rows:
+        targets = self._learn_labels(labels, weight)
+        # Where there is a target, its rows count as much as the source's for what x looks like.
+        counts = weight if self.index_width_ is None else np.ones(len(x))
+        self._scaling = Scaling.fit(x, counts) if self.standardise else Scaling.none()
+        weight = self._prediction_weight(labels, weight)
+        weight = weight / weight[labels.labelled].mean()
+        return Rows(
+            self._scaling.apply(x),
+            torch.from_numpy(targets),
+            u,
+            torch.from_numpy(labels.labelled),
+            torch.from_numpy(weight).float(),
+        )
+
+    def _train(self, rows: Rows) -> None:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        adapting = self.discriminator is not None and len(rows.sources) < len(rows)
+        batch = self._batch_size(len(rows))
+        training = Training(
+            steps=self.steps or _default_steps(adapting, len(rows), batch),
+            batch_size=batch,
+            source_batch_size=max(1, batch // 2) if adapting else batch,
+            learning_rate=self.learning_rate,
+            schedule=self.schedule,
+            averaging=self.averaging,
+            curriculum=self.curriculum if adapting else 0.0,
+            balance_bins=self.balance_bins if adapting else 1,
+            seed=seed,
+        )
+        with isolated(seed):
+            self.game_ = self._build_game(rows, adapting)
+        self.history_: list[Event] = []
+        with ExitStack() as stack:
+            watchers: list[Callback] = [self.history_.append, *(self.callbacks or ())]
+            if self.verbose:
+                watchers.append(stack.enter_context(ProgressBar(type(self).__name__)))
+            Trainer(training, watchers).run(self.game_, rows)
+        self.n_steps_ = training.steps
+
+    def _batch_size(self, rows: int) -> int:
+        return min(128, rows) if self.batch_size is None else self.batch_size
+
+    # --- the players -----------------------------------------------------------------------------
+
+    @property
+    def _index_is_input(self) -> bool:
+        return self.index_in_encoder and self.index_width_ is not None
+
+    def _build_game(self, rows: Rows, adapting: bool) -> Game:
+        encoder = self._make_encoder(rows.x.shape[1:])
+        width = self._probe(encoder, rows)
+        predictor = self._make_predictor(width)
+        self._n_features_out = width
+        if not adapting:
+            return self._source_only(encoder, predictor)
+        return Adversarial(
+            encoder,
+            predictor,
+            named_discriminator(self.discriminator).build(width, self.space_, rows.u),
+            self.space_,
+            self._prediction_loss(),
+            self._index_is_input,
+            lambda_d=self.lambda_d,
+            discriminator_steps=self.discriminator_steps,
+            ceiling=self.ceiling,
+        )
+
+    def _source_only(self, encoder: nn.Module, predictor: nn.Module) -> Game:
+        loss = self._prediction_loss()
+        return SourceOnly(encoder, predictor, self.space_, loss, self._index_is_input)
+
+    def _make_encoder(self, shape: Sequence[int]) -> nn.Module:
+        if self.encoder is not None:
+            return copy.deepcopy(self.encoder)
+        features = int(np.prod(shape))
+        if self._index_is_input:
+            index_width = self.space_.embedding_width
+            return IndexedEncoder(features, index_width, self.hidden, self.encoding_width)
+        return PlainEncoder(features, self.hidden, self.encoding_width)
+
+    def _make_predictor(self, width: int) -> nn.Module:
+        if self.predictor is not None:
+            return copy.deepcopy(self.predictor)
+        return MLP(width, [64], self._output_width())
+
+    def _probe(self, encoder: nn.Module, rows: Rows) -> int:
+        """The width of z, from the first rows; refuses an encoder that does not give vectors."""
+        game = self._source_only(encoder.eval(), nn.Identity())
+        with torch.no_grad():
+            z = game.encode(rows.x[:2], rows.u[:2])
+        if z.dim() != 2:
+            raise ValueError(
+                f"encoder gives an output of shape {tuple(z.shape)} for {len(rows.x[:2])} rows; it "
+                "must give one vector for each row: flatten it."
+            )
+        return int(z.shape[1])
+
+    # --- reading what the user passes ------------------------------------------------------------
+
+    def _read_x(self, X: Any, *, reset: bool) -> Array:
+        if isinstance(X, Tensor):
+            X = X.detach().cpu().numpy()
+        x: Array = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            allow_nd=self.encoder is not None,
+        )
+        inputs.check_finite("X", x)
+        return x
+
+    def _read_labels(self, y: Any, rows: int, indexed: bool, source: Any) -> Labels:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        return inputs.read_labels(y, rows, indexed=indexed, source=source)
+
+    def _read_weight(self, labels: Labels, sample_weight: Any, x: Array) -> tuple[Labels, Array]:
+        """The weight of each row in the prediction loss; a weight of zero takes the label away."""
+        if sample_weight is None:
+            return labels, np.ones(len(x))
+        weight: Array = _check_sample_weight(
+            sample_weight, x, dtype=np.float64, ensure_non_negative=True
+        )
+        labelled = labels.labelled & (weight > 0)
+        if not labelled.any():
+            raise ValueError(
+                "sample_weight is zero on every labelled row; at least one must be positive."
+            )
+        return Labels(labels.values, labelled), weight
+
+    def _prediction_weight(self, labels: Labels, weight: Array) -> Array:
+        return weight
+
+    def _read_u(self, domain_index: Any, rows: int) -> Tensor:
+        if self.index_width_ is None:
+            if domain_index is not None:
+                raise ValueError(
+                    "domain_index was given, but the model was fitted without one; leave it out or "
+                    "fit again with domain_index."
+                )
+            return torch.zeros(rows, 1, dtype=torch.float64)
+        if domain_index is None:
+            if self._index_is_input:
+                raise ValueError(
+                    "domain_index is missing, and the encoder takes it as an input "
+                    "(index_in_encoder=True); give the index of each row."
+                )
+            return torch.zeros(rows, self.index_width_, dtype=torch.float64)
+        u = inputs.check_index(domain_index, rows, self.index_width_)
+        inputs.warn_far_index(self.space_, u, self._seen)
+        return u
+
+    # --- using the fitted model ------------------------------------------------------------------
+
+    def _outputs(self, X: Any, domain_index: Any, *, encoding: bool = False) -> Array:
+        check_is_fitted(self)
+        x = self._read_x(X, reset=False)
+        u = self._read_u(domain_index, len(x))
+        network = self.game_.encode if encoding else self.game_.predict
+        outputs = []
+        with torch.no_grad():
+            for start in range(0, len(x), PREDICTION_ROWS):
+                part = slice(start, start + PREDICTION_ROWS)
+                chunk = _padded(self._scaling.apply(x[part])), _padded(u[part])
+                outputs.append(network(*chunk))
+        return torch.cat(outputs)[: len(x)].numpy()
+
+    def transform(self, X: Any, domain_index: Any = None) -> Array:
+        """The encoding z of each row."""
+        return self._outputs(X, domain_index, encoding=True)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """Fits, then gives the encoding of the same rows."""
+        domain_index = fit_params.get("domain_index")
+        encoding: Array = self.fit(X, y, **fit_params).transform(X, domain_index=domain_index)
+        return encoding
+
+    def score_by_index(self, X: Any, y: Any, domain_index: Any, bins: int = 10) -> list[BinScore]:
+        """The score in each of ``bins`` cells along u, over labelled rows.
+
+        Accuracy for the classifier, root mean squared error for the regressor.
+        """
+        check_is_fitted(self)
+        if self.index_width_ is None:
+            raise ValueError(
+                "domain_index was not given to fit, so there is no index to score along; fit again "
+                "with domain_index."
+            )
+        predicted = self.predict(X, domain_index=domain_index)
+        labels = self._known(y, len(predicted))
+        u = inputs.check_index(domain_index, len(predicted), self.index_width_)
+        rows = labels.labelled
+        return score_by_bin(
+            self.space_, u[rows], labels.known, predicted[rows], bins, self._bin_metric()
+        )
+
+    def _known(self, y: Any, rows: int) -> Labels:
+        """The labels that can be scored against; unlabelled rows are left out."""
+        return self._read_labels(y, rows, self.index_width_ is not None, None)
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the fitted model to one safetensors file with a JSON header; no pickle."""
+        check_is_fitted(self)
+        saving.save_estimator(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        encoder: nn.Module | None = None,
+        predictor: nn.Module | None = None,
+    ) -> Self:
+        """Reads a file that `save` wrote; pass your own encoder or predictor again."""
+        model = saving.load_estimator(path, encoder, predictor)
+        if not isinstance(model, cls):
+            raise saving.ModelFileError(
+                f"{path} holds a {type(model).__name__}, not a {cls.__name__}; "
+                f"use {type(model).__name__}.load or cida.load."
+            )
+        return model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "game_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # encodings are float32, whatever X is
+        return tags
+
+
+def _padded(rows: Tensor) -> Tensor:
+    missing = PREDICTION_ROWS - len(rows)
+    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
+
+
+def _default_steps(adapting: bool, rows: int, batch: int) -> int:
+    """6,000 for a game; for plain fits 100 passes over the rows, between 300 and 6,000 steps."""
+    return 6000 if adapting else min(6000, max(300, 100 * rows // batch))

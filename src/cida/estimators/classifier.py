@@ -1,0 +1,131 @@
+"""The classifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from cida.diagnostics import accuracy
+from cida.diagnostics.accuracy import Metric
+from cida.estimators import inputs
+from cida.estimators.base import CIDAEstimator
+from cida.estimators.inputs import Array, Labels
+from cida.games import PredictionLoss, cross_entropy
+
+__all__ = ["CIDAClassifier"]
+
+
+@dataclass(eq=False, repr=False)
+class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
+    """A classifier that adapts across a continuous domain index.
+
+    >>> from cida import CIDAClassifier
+    >>> from cida.datasets import circle
+    >>> world = circle()
+    >>> model = CIDAClassifier(steps=20, random_state=0)
+    >>> model = model.fit(world.x, world.training_labels, domain_index=world.u)
+    >>> model.predict(world.x, domain_index=world.u).shape
+    (3000,)
+
+    Parameters
+    ----------
+    discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", an instance, or
+        None for no adversary (Source-Only).
+    space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. Lines by default.
+    encoder, predictor : your own modules in place of the MLPs.
+    index_in_encoder : whether the encoder sees u, ``E(x, u)``, or not, ``E(x)``.
+    hidden, encoding_width : the widths of the encoder's layers and of z.
+    lambda_d : the weight of the adversarial loss (eq. 1).
+    discriminator_steps : discriminator updates for each encoder update.
+    ceiling : whether the encoder stops where no encoder can win more.
+    curriculum : the share of the steps over which the index range widens from near to far.
+    balance_bins : cells along u that are drawn equally often; 1 draws rows as they come.
+    steps, batch_size : None picks 6,000 steps and 128 rows (a plain fit: 100 passes).
+    learning_rate, schedule : of Adam; "cosine" or "constant".
+    averaging : the decay of the weight average; 0 keeps the last weights.
+    standardise : whether X is centred and scaled inside.
+    class_weight : None, "balanced" or a dict, for the prediction loss alone.
+    random_state : an integer makes the fit repeat bit for bit.
+    verbose : shows a progress bar with each loss against its ceiling.
+    callbacks : functions that receive the same events (`cida.training.Event`).
+
+    ``partial_fit`` and ``warm_start`` are out of scope: a game has no half-way state worth
+    keeping, so every ``fit`` starts afresh.
+    """
+
+    class_weight: Any = None
+
+    def _read_labels(self, y: Any, rows: int, indexed: bool, source: Any) -> Labels:
+        labels = super()._read_labels(y, rows, indexed, source)
+        if indexed and source is None:
+            return inputs.without_minus_one(labels)
+        return labels
+
+    def _learn_labels(self, labels: Labels, weight: Array) -> Array:
+        known = labels.known
+        inputs.check_finite_labels(known)
+        check_classification_targets(known)
+        self.classes_, codes = np.unique(known, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class ({self.classes_[0]}) among its labelled rows; a classifier "
+                "needs at least two: label rows of another class too."
+            )
+        targets = np.zeros(len(labels.values), dtype=np.int64)
+        targets[labels.labelled] = codes
+        return targets
+
+    def _prediction_weight(self, labels: Labels, weight: Array) -> Array:
+        if self.class_weight is None:
+            return weight
+        of_class = compute_class_weight(
+            self.class_weight,
+            classes=self.classes_,
+            y=labels.known,
+            sample_weight=weight[labels.labelled],
+        )
+        weight = weight.copy()
+        weight[labels.labelled] *= of_class[np.searchsorted(self.classes_, labels.known)]
+        return weight
+
+    def _output_width(self) -> int:
+        return len(self.classes_)
+
+    def _label_state(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
+
+    def _restore_labels(self, state: dict[str, Any]) -> None:
+        dtype = np.dtype(state["dtype"])
+        self.classes_ = np.array(state["classes"], dtype=object if dtype.hasobject else dtype)
+
+    def _prediction_loss(self) -> PredictionLoss:
+        return cross_entropy
+
+    def _bin_metric(self) -> Metric:
+        return accuracy
+
+    def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
+        """The probability of each class in ``classes_``."""
+        logits = torch.from_numpy(self._outputs(X, domain_index))
+        return logits.double().softmax(1).numpy()
+
+    def predict(self, X: Any, domain_index: Any = None) -> Array:
+        """The most probable class of each row."""
+        codes = self._outputs(X, domain_index).argmax(axis=1)
+        predicted: Array = self.classes_[codes]
+        return predicted
+
+    def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy over the labelled rows."""
+        predicted = self.predict(X, domain_index=domain_index)
+        labels = self._known(y, len(predicted))
+        rows = labels.labelled
+        weight = None if sample_weight is None else inputs.as_array(sample_weight)[rows]
+        return float(accuracy_score(labels.known, predicted[rows], sample_weight=weight))

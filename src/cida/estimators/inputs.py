@@ -1,0 +1,295 @@
+"""Checks on what users pass in: one sentence naming the argument, what was found, what to do."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import column_or_1d
+from torch import Tensor
+
+from cida.space import Space, line_space, thinned
+
+__all__ = ["CidaWarning", "Labels"]
+
+Array = np.ndarray[Any, Any]
+
+
+_NO_LABEL = "y has no labelled row among its {rows}; label some rows, the others are the target."
+
+_LEAST = {
+    "encoding_width": 1,
+    "lambda_d": 0,
+    "discriminator_steps": 1,
+    "curriculum": 0,
+    "balance_bins": 1,
+    "steps": 1,
+    "batch_size": 1,
+    "averaging": 0,
+}
+
+
+class CidaWarning(UserWarning):
+    """Something in the data that the user should know about, though training can go on."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels as an array, and which of them may be read."""
+
+    values: Array
+    labelled: Array
+
+    @property
+    def known(self) -> Array:
+        return self.values[self.labelled]
+
+
+def check_length(name: str, values: Any, rows: int) -> None:
+    found = len(values)
+    if found != rows:
+        raise ValueError(
+            f"{name} has {found} rows but X has {rows}; give one value for each row of X."
+        )
+
+
+def check_finite(name: str, values: Array) -> None:
+    """Refuses NaN and infinity, and says where the first one is."""
+    if np.isfinite(values.sum(dtype=np.float64)):  # one pass; an overflow only costs a second
+        return
+    flat = values.reshape(len(values), -1)
+    bad = ~np.isfinite(flat)
+    if not bad.any():
+        return
+    row, column = (int(k) for k in np.argwhere(bad)[0])
+    kind = "NaN" if np.isnan(flat).any() else "infinity"
+    raise ValueError(
+        f"{name} contains {kind} in {int(bad.any(axis=1).sum())} of {len(flat)} rows (first: row "
+        f"{row}, column {column}); fill in or drop such values first."
+    )
+
+
+def as_array(values: Any) -> Array:
+    """A numpy array from a list, numpy, pandas, polars or torch object."""
+    if isinstance(values, Tensor):
+        return np.asarray(values.detach().cpu().numpy())
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    return np.asarray(values)
+
+
+def check_index(domain_index: Any, rows: int, width: int | None = None) -> Tensor:
+    """u as a float64 tensor of shape ``(rows, width)``."""
+    raw = as_array(domain_index)
+    if raw.ndim not in (1, 2):
+        raise ValueError(
+            f"domain_index has {raw.ndim} dimensions; give one number, or one row of numbers, "
+            "for each row of X."
+        )
+    check_length("domain_index", raw, rows)
+    raw = raw.reshape(rows, -1)
+    if raw.dtype.kind not in "fiub":
+        raw = _numbers(raw)
+    values = raw.astype(np.float64)
+    check_finite("domain_index", values)
+    if width is not None and values.shape[1] != width:
+        raise ValueError(
+            f"domain_index has {values.shape[1]} columns but the model was fitted with {width}; "
+            "give the same index columns in the same order."
+        )
+    return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def _numbers(raw: Array) -> Array:
+    """An object array that holds only numbers (or missing ones) as floats."""
+    if raw.dtype.kind == "O" and not any(isinstance(value, str) for value in raw.flat):
+        try:
+            return np.array([np.nan if _missing(v) else float(v) for v in raw.flat]).reshape(
+                raw.shape
+            )
+        except (TypeError, ValueError):
+            pass
+    example = next((v for v in raw.flat if not _missing(v)), None)
+    raise ValueError(
+        f"domain_index holds {type(example).__name__} values such as {str(example)!r}; it must "
+        "be numbers: turn dates into days or seconds, and leave names out."
+    )
+
+
+def fit_space(space: Space | None, u: Tensor) -> Space:
+    """The space scaled to u; refuses a column that never changes or a width that does not fit."""
+    space = line_space(u.shape[1]) if space is None else space
+    if not isinstance(space, Space):
+        raise TypeError(
+            f"space is {space!r}; give an instance such as cida.Line(), cida.Periodic(24) or "
+            "cida.Product([cida.Line(), cida.Periodic(24)])."
+        )
+    if space.width != u.shape[1]:
+        raise ValueError(
+            f"domain_index has {u.shape[1]} columns but space={space!r} is for {space.width}; "
+            "give one Line or Periodic for each column, in a Product."
+        )
+    for column in range(u.shape[1]):
+        if bool((u[:, column] == u[0, column]).all()):
+            where = f" in column {column}" if u.shape[1] > 1 else ""
+            raise ValueError(
+                f"domain_index is constant{where} (every row has {float(u[0, column]):g}); "
+                "without different index values there is nothing to adapt to: leave it out."
+            )
+    return space.fit(u)
+
+
+def read_labels(y: Any, rows: int, *, indexed: bool, source: Any) -> Labels:
+    """Which labels may be read: those inside ``source``, or else those that are not missing."""
+    values = as_array(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = column_or_1d(values, warn=True)
+    if values.ndim != 1:
+        raise ValueError(f"y should be a 1d array, got an array of shape {values.shape} instead.")
+    check_length("y", values, rows)
+    missing = _is_missing(values)
+    labelled = ~missing if source is None else _mask(source, rows)
+    if (missing & labelled).any():
+        raise ValueError(
+            f"y has {int((missing & labelled).sum())} missing labels inside source; source must "
+            "name labelled rows only."
+        )
+    if not labelled.any():
+        raise ValueError(_NO_LABEL.format(rows=rows))
+    if not labelled.all() and not indexed:
+        raise ValueError(
+            f"y is missing (NaN or None) in {int((~labelled).sum())} of {rows} rows but "
+            "domain_index is not given; give it so that they can serve as the target, or drop them."
+        )
+    return Labels(_natural(values, labelled), labelled)
+
+
+def without_minus_one(labels: Labels) -> Labels:
+    """-1 in integer labels means unlabelled, as elsewhere in scikit-learn."""
+    if labels.values.dtype.kind != "i":
+        return labels
+    labelled = labels.labelled & (labels.values != -1)
+    if not labelled.any():
+        raise ValueError(_NO_LABEL.format(rows=len(labelled)))
+    return Labels(labels.values, labelled)
+
+
+def check_finite_labels(known: Array) -> None:
+    if known.dtype.kind == "f" and np.isinf(known).any():
+        raise ValueError(
+            f"Input y contains infinity in {int(np.isinf(known).sum())} rows; mark unlabelled rows "
+            "with NaN and drop broken ones."
+        )
+
+
+def as_numbers(known: Array) -> Array:
+    """The labels of a regression as floats."""
+    try:
+        return known.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y holds {str(known[0])!r}, which is not a number; a regressor needs numbers: use "
+            "CIDAClassifier for classes."
+        ) from None
+
+
+def merge_repeats(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
+    """Equal rows once, with their weights added up, in an order that depends on content alone.
+
+    So a weight of 2 is exactly a row given twice, and a weight of 0 a row left out.
+    """
+    kept = labels.labelled
+    x, values, weight = x[kept], labels.values[kept], weight[kept]
+    _, codes = np.unique(values, return_inverse=True)
+    table = np.column_stack([x.reshape(len(x), -1), codes])
+    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    total = np.bincount(group.ravel(), weights=weight)
+    return x[first], Labels(values[first], np.ones(len(first), dtype=bool)), total
+
+
+def distinct_index(u: Tensor, most: int = 4096) -> Tensor:
+    """The different index values seen in training, thinned out where there are many."""
+    distinct: Tensor = torch.unique(u[thinned(len(u), 20 * most)], dim=0)
+    return distinct[thinned(len(distinct), most)]
+
+
+def check_parameters(parameters: dict[str, Any], rows: int) -> None:
+    """Refuses settings that cannot work, by name."""
+    for name, least in _LEAST.items():
+        value = parameters[name]
+        if value is not None and not (isinstance(value, Real) and float(value) >= least):
+            raise ValueError(f"{name} must be a number of at least {least}, got {value!r}.")
+    for name, most in {"averaging": 0.999999, "curriculum": 1.0}.items():
+        if parameters[name] > most:
+            raise ValueError(f"{name} must be at most {most}, got {parameters[name]!r}.")
+    if not parameters["learning_rate"] > 0:
+        raise ValueError(f"learning_rate must be above 0, got {parameters['learning_rate']!r}.")
+    if parameters["schedule"] not in ("cosine", "constant"):
+        raise ValueError(
+            f"schedule must be 'cosine' or 'constant', got {parameters['schedule']!r}."
+        )
+    batch_size = parameters["batch_size"]
+    if batch_size is not None and batch_size > rows:
+        raise ValueError(
+            f"batch_size is {batch_size} but X has only {rows} rows; lower it, or leave it out."
+        )
+
+
+def _natural(values: Array, labelled: Array) -> Array:
+    """Known labels in a plain dtype; unlabelled places get any known label, never read."""
+    known = values[labelled]
+    if values.dtype.kind == "O":
+        known = np.asarray(known.tolist())
+    filled = np.full(len(values), known[0], dtype=known.dtype)
+    filled[labelled] = known
+    return filled
+
+
+def _mask(source: Any, rows: int) -> Array:
+    mask = as_array(source)
+    if mask.ndim != 1:
+        raise ValueError(f"source has {mask.ndim} dimensions; give one boolean for each row of X.")
+    check_length("source", mask, rows)
+    if mask.dtype != np.bool_:
+        raise ValueError(
+            f"source holds {mask.dtype} values; give booleans, true where the label may be read."
+        )
+    return mask
+
+
+def _is_missing(values: Array) -> Array:
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        return np.array([_missing(value) for value in values], dtype=bool)
+    return np.zeros(len(values), dtype=bool)
+
+
+def _missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value
+
+
+def warn_far_index(space: Space, u: Tensor, seen: Tensor) -> None:
+    """Warns where u is farther from every index seen in training than a tenth of their extent."""
+    distance = space.distance_to_set(u, seen)
+    extent = float(space.distance(seen, space.mean(seen)).max()) * 2
+    far = distance > 0.1 * extent
+    if not bool(far.any()):
+        return
+    low = ", ".join(f"{float(v):g}" for v in seen.min(0).values)
+    high = ", ".join(f"{float(v):g}" for v in seen.max(0).values)
+    unit = " scaled units" if space.width > 1 else ""
+    warnings.warn(
+        f"domain_index is far outside the fitted range in {int(far.sum())} of {len(u)} rows: up to "
+        f"{float(distance.max()) * space.unit:.3g}{unit} away from the nearest index seen in "
+        f"training ({low} to {high}); nothing was learned about that range, so do not trust "
+        "predictions there.",
+        CidaWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,67 @@
+"""The regressor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+
+from cida.diagnostics import root_mean_squared_error
+from cida.diagnostics.accuracy import Metric
+from cida.estimators import inputs
+from cida.estimators.base import CIDAEstimator
+from cida.estimators.inputs import Array, Labels
+from cida.games import PredictionLoss, squared_error
+
+__all__ = ["CIDARegressor"]
+
+
+@dataclass(eq=False, repr=False)
+class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
+    """A regressor that adapts across a continuous domain index.
+
+    Parameters are those of `CIDAClassifier`, without ``class_weight``. y is a number, unlabelled
+    only where it is NaN or None; the predictor minimises the squared error of the standardised y.
+    """
+
+    def _learn_labels(self, labels: Labels, weight: Array) -> Array:
+        known = inputs.as_numbers(labels.known)
+        inputs.check_finite_labels(known)
+        share = weight[labels.labelled] / weight[labels.labelled].sum()
+        self._y_mean = float(share @ known)
+        self._y_scale = float(np.sqrt(share @ (known - self._y_mean) ** 2)) or 1.0
+        targets = np.zeros((len(labels.values), 1), dtype=np.float32)
+        targets[labels.labelled, 0] = (known - self._y_mean) / self._y_scale
+        return targets
+
+    def _output_width(self) -> int:
+        return 1
+
+    def _label_state(self) -> dict[str, Any]:
+        return {"mean": self._y_mean, "scale": self._y_scale}
+
+    def _restore_labels(self, state: dict[str, Any]) -> None:
+        self._y_mean, self._y_scale = float(state["mean"]), float(state["scale"])
+
+    def _prediction_loss(self) -> PredictionLoss:
+        return squared_error
+
+    def _bin_metric(self) -> Metric:
+        return root_mean_squared_error
+
+    def predict(self, X: Any, domain_index: Any = None) -> Array:
+        """The predicted number of each row."""
+        output = self._outputs(X, domain_index)[:, 0].astype(np.float64)
+        predicted: Array = output * self._y_scale + self._y_mean
+        return predicted
+
+    def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
+        """R^2 over the labelled rows."""
+        predicted = self.predict(X, domain_index=domain_index)
+        labels = self._known(y, len(predicted))
+        rows = labels.labelled
+        weight = None if sample_weight is None else inputs.as_array(sample_weight)[rows]
+        return float(r2_score(labels.known, predicted[rows], sample_weight=weight))

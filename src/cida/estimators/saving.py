@@ -1,0 +1,146 @@
+"""Fitted estimators to files and back, without pickle."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cida.discriminators import DISCRIMINATORS, Discriminator
+from cida.estimators.scaling import Scaling
+from cida.space import Space, space_from_dict
+from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
+from cida.version import __version__
+
+if TYPE_CHECKING:
+    from cida.estimators.base import CIDAEstimator
+
+__all__ = ["ModelFileError", "load_estimator", "save_estimator"]
+
+
+def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
+    """All that prediction needs, and the parameters to fit again."""
+    tensors = {
+        **{f"encoder.{k}": v for k, v in model.game_.encoder.state_dict().items()},
+        **{f"predictor.{k}": v for k, v in model.game_.predictor.state_dict().items()},
+        "index_seen": model._seen,
+        "x_mean": torch.as_tensor(model._scaling.mean),
+        "x_scale": torch.as_tensor(model._scaling.scale),
+    }
+    header = {
+        "cida_version": __version__,
+        "class": type(model).__name__,
+        "parameters": {k: _plain(v) for k, v in model.get_params(deep=False).items()},
+        "space": model.space_.to_dict(),
+        "index_width": model.index_width_,
+        "encoding_width": model._n_features_out,
+        "steps": model.n_steps_,
+        "features": model.n_features_in_,
+        "feature_names": _names(model),
+        "labels": model._label_state(),
+    }
+    write_model_file(path, tensors, header)
+
+
+def load_estimator(
+    path: str | os.PathLike[str],
+    encoder: nn.Module | None = None,
+    predictor: nn.Module | None = None,
+) -> CIDAEstimator:
+    """The estimator in the file; your own encoder or predictor must be passed again."""
+    tensors, header = read_model_file(path)
+    try:
+        return _rebuild(tensors, header, encoder, predictor)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        reason = str(error).splitlines()[0]
+        raise ModelFileError(
+            f"{os.fspath(path)} does not hold a whole model ({reason}); save the model again, and "
+            "pass load() the same encoder and predictor classes that it was fitted with."
+        ) from None
+
+
+def _rebuild(
+    tensors: dict[str, Tensor],
+    header: dict[str, Any],
+    encoder: nn.Module | None,
+    predictor: nn.Module | None,
+) -> CIDAEstimator:
+    from cida.estimators import CIDAClassifier, CIDARegressor  # they import this module
+
+    classes = {"CIDAClassifier": CIDAClassifier, "CIDARegressor": CIDARegressor}
+    parameters = {k: _object(v) for k, v in header["parameters"].items()}
+    for name, given in {"encoder": encoder, "predictor": predictor}.items():
+        if parameters[name] == _OWN and given is None:
+            raise ModelFileError(
+                f"{name} was a module of your own and is not stored in the file; pass it again: "
+                f"load(path, {name}=...)."
+            )
+        parameters[name] = given
+    model = classes[header["class"]](**parameters)
+    model.space_ = space_from_dict(header["space"])
+    model.index_width_ = header["index_width"]
+    model.n_features_in_ = header["features"]
+    if header["feature_names"] is not None:
+        model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    model._restore_labels(header["labels"])
+    model._scaling = Scaling(tensors.pop("x_mean").numpy(), tensors.pop("x_scale").numpy())
+    model._seen = tensors.pop("index_seen")
+    model._n_features_out = header["encoding_width"]
+    model.n_steps_ = header["steps"]
+    model.history_ = []
+    game = model._source_only(
+        model._make_encoder([model.n_features_in_]), model._make_predictor(model._n_features_out)
+    )
+    game.load_state_dict(tensors)
+    model.game_ = game.eval()
+    return model
+
+
+_OWN = {"own": True}
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON; what a file should not hold (callbacks, random states) becomes None."""
+    if isinstance(value, nn.Module):
+        return _discriminator_words(value) if isinstance(value, Discriminator) else _OWN
+    if isinstance(value, Space):
+        return {"space": value.to_dict()}
+    if isinstance(value, np.generic):
+        value = value.item()
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+
+
+def _object(value: Any) -> Any:
+    """Undoes `_plain`."""
+    if isinstance(value, dict) and "discriminator" in value:
+        return DISCRIMINATORS[value["discriminator"]](**value["settings"])
+    if isinstance(value, dict) and "space" in value:
+        return space_from_dict(value["space"])
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _discriminator_words(discriminator: Discriminator) -> Any:
+    """A built-in head by name and settings; one of the user's own is not kept."""
+    for name, kind in DISCRIMINATORS.items():
+        if type(discriminator) is kind and discriminator.body is None:
+            settings = [p for p in inspect.signature(kind).parameters if p != "body"]
+            return {
+                "discriminator": name,
+                "settings": {p: getattr(discriminator, p) for p in settings},
+            }
+    return None
+
+
+def _names(model: CIDAEstimator) -> list[str] | None:
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]

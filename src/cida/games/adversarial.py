@@ -1,0 +1,73 @@
+"""The three-player game of the paper, with any discriminator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from cida.batch import Batch
+from cida.discriminators import Discriminator
+from cida.games.base import Game, Move, PredictionLoss, cross_entropy, frozen, joined
+from cida.space import Space
+
+__all__ = ["Adversarial"]
+
+
+class Adversarial(Game):
+    """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_d(D, E), c*)`` (eq. 1, under the ceiling).
+
+    With the head `L2` it is CIDA, with `Gaussian` PCIDA, with `Histogram` the head that sees all
+    moments. c* is the loss of the best belief that ignores z. No encoder can push a discriminator
+    that plays well beyond it, so above c* the encoder would only be exploiting one that lags:
+    there it takes no adversarial gradient. ``ceiling=False`` gives the plain eq. 1.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        discriminator: Discriminator,
+        space: Space,
+        prediction_loss: PredictionLoss = cross_entropy,
+        index_in_encoder: bool = True,
+        lambda_d: float = 1.0,
+        discriminator_steps: int = 1,
+        ceiling: bool = True,
+    ) -> None:
+        super().__init__(encoder, predictor, space, prediction_loss, index_in_encoder)
+        self.discriminator = discriminator
+        self.lambda_d = lambda_d
+        self.discriminator_steps = discriminator_steps
+        self.ceiling = ceiling
+
+    def players(self) -> dict[str, list[nn.Parameter]]:
+        return {"discriminator": list(self.discriminator.parameters()), **super().players()}
+
+    def enter_stage(self, u: Tensor, weights: Tensor) -> None:
+        self.discriminator.fit_blind(u, weights)
+
+    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
+        z_both = self.encode(*joined(source, everyone))
+        z_source, z = torch.split(z_both, [len(source), len(everyone)])
+        ceiling = self.discriminator.ceiling(everyone.u).mean()
+
+        for _ in range(self.discriminator_steps):
+            value = self.discriminator_value(z.detach(), everyone)
+            yield Move("discriminator", {"discriminator": value})
+
+        prediction = self.prediction_value(z_source, source)
+        with frozen(self.discriminator):
+            value = self.discriminator_value(z, everyone)
+        reachable = torch.minimum(value, ceiling) if self.ceiling else value
+        yield Move(
+            "encoder",
+            {"predictor": prediction, "encoder": -self.lambda_d * reachable},
+            figures={"prediction": prediction, "discriminator": value},
+            ceilings={"discriminator": ceiling},
+        )
+
+    def discriminator_value(self, z: Tensor, batch: Batch) -> Tensor:
+        """``V_d``: the mean loss of the discriminator on these encodings."""
+        return self.discriminator.loss(self.discriminator(z), batch.u).mean()

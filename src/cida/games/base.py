@@ -1,0 +1,117 @@
+"""What every game is: players, and a round of moves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from cida.batch import Batch
+from cida.space import Space
+
+__all__ = ["Game", "Move", "PredictionLoss", "cross_entropy", "frozen", "joined", "squared_error"]
+
+PredictionLoss = Callable[[Tensor, Tensor], Tensor]
+
+
+def cross_entropy(output: Tensor, y: Tensor) -> Tensor:
+    """``L_p`` for classes: minus the log probability of the label, one number a row."""
+    return nn.functional.cross_entropy(output, y, reduction="none")
+
+
+def squared_error(output: Tensor, y: Tensor) -> Tensor:
+    """``L_p`` for numbers: the squared error summed over outputs, one number a row."""
+    return (output - y).square().sum(1)
+
+
+@dataclass(frozen=True)
+class Move:
+    """One player's turn: the named losses whose sum its parameters step down on.
+
+    ``figures`` are the losses to show, before any sign or factor; ``ceilings`` what they are
+    to be read against.
+    """
+
+    player: str
+    losses: Mapping[str, Tensor]
+    figures: Mapping[str, Tensor] = field(default_factory=dict)
+    ceilings: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Tensor:
+        first, *rest = self.losses.values()
+        return sum(rest, start=first)
+
+
+class Game(nn.Module, ABC):
+    """Holds the players; deals the moves of a round. It knows no epochs, devices or files.
+
+    A round is given two batches since eq. 1 has two expectations: ``source`` is drawn from the
+    labelled rows (E^s), ``everyone`` from all active rows (E).
+
+    The encoder is called as ``encoder(x, index)``, with the embedding of u, or as ``encoder(x)``
+    where ``index_in_encoder`` is false. Any ``nn.Module`` can take the place of each player.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        space: Space,
+        prediction_loss: PredictionLoss = cross_entropy,
+        index_in_encoder: bool = True,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.predictor = predictor
+        self.space = space
+        self.prediction_loss = prediction_loss
+        self.index_in_encoder = index_in_encoder
+
+    @abstractmethod
+    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
+        """The moves of one round, in order; the trainer makes each before it asks for the next."""
+
+    def players(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters that step at each player's turn, by the player's name."""
+        return {"encoder": [*self.encoder.parameters(), *self.predictor.parameters()]}
+
+    def enter_stage(self, u: Tensor, weights: Tensor) -> None:
+        """Called when the active rows change, with their index and the sampler's weights."""
+
+    def encode(self, x: Tensor, u: Tensor) -> Tensor:
+        """``z = E(x, u)``, or ``E(x)`` where the index is not an input."""
+        index = [self.space.embed(u).to(x.dtype)] if self.index_in_encoder else []
+        z: Tensor = self.encoder(x, *index)
+        return z
+
+    def predict(self, x: Tensor, u: Tensor) -> Tensor:
+        """``F(E(x, u))``: the raw output of the predictor."""
+        output: Tensor = self.predictor(self.encode(x, u))
+        return output
+
+    def prediction_value(self, z: Tensor, batch: Batch) -> Tensor:
+        """``V_p``: the weighted mean prediction loss of source rows with encodings z."""
+        return (batch.weight * self.prediction_loss(self.predictor(z), batch.y)).mean()
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """Inside, gradients pass through the module but none is computed for its parameters."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    for parameter in parameters:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+
+
+def joined(first: Batch, second: Batch) -> tuple[Tensor, Tensor]:
+    """x and u of both batches, so that the encoder runs once for the two."""
+    return torch.cat([first.x, second.x]), torch.cat([first.u, second.u])

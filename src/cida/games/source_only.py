@@ -1,0 +1,18 @@
+"""Source-Only: what a model does that never looks at the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cida.batch import Batch
+from cida.games.base import Game, Move
+
+__all__ = ["SourceOnly"]
+
+
+class SourceOnly(Game):
+    """``min_{E,F} V_p(E, F)``: eq. 1 with lambda_d = 0, the baseline of every table."""
+
+    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
+        value = self.prediction_value(self.encode(source.x, source.u), source)
+        yield Move("encoder", {"predictor": value}, figures={"prediction": value})

@@ -1,0 +1,5 @@
+"""Networks that can take the place of the encoder, the predictor or a discriminator's body."""
+
+from cida.networks.mlp import MLP, IndexedEncoder, PlainEncoder
+
+__all__ = ["MLP", "IndexedEncoder", "PlainEncoder"]

@@ -1,0 +1,68 @@
+"""Multi-layer perceptrons for each of the three players."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["MLP", "IndexedEncoder", "PlainEncoder"]
+
+
+class MLP(nn.Sequential):
+    """``Linear -> ReLU`` for each hidden width, then a last ``Linear`` if ``outputs`` is given."""
+
+    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int | None = None) -> None:
+        layers: list[nn.Module] = []
+        width = inputs
+        for next_width in hidden:
+            layers += [nn.Linear(width, next_width), nn.ReLU()]
+            width = next_width
+        if outputs is not None:
+            layers.append(nn.Linear(width, outputs))
+            width = outputs
+        super().__init__(*layers)
+        self.output_width = width
+
+
+class PlainEncoder(nn.Module):
+    """``z = E(x)``: the index is not an input; right where x itself carries it (section 3.1)."""
+
+    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int) -> None:
+        super().__init__()
+        self.body = MLP(inputs, hidden, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        z: Tensor = self.body(x.flatten(1))
+        return z
+
+
+class IndexedEncoder(nn.Module):
+    """``z = E(x, u) = body(relu(A x + branch(u)))``: u has a branch of its own that joins x.
+
+    The branch starts at zero output, so that the encoder begins as ``E(x)`` and uses the index
+    only where that pays; a narrow branch keeps z smooth along u.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        index_width: int,
+        hidden: Sequence[int],
+        outputs: int,
+        branch_width: int = 16,
+    ) -> None:
+        super().__init__()
+        first, *rest = hidden
+        self.from_x = nn.Linear(inputs, first)
+        self.from_u = MLP(index_width, [branch_width], first)
+        last = self.from_u[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.body = MLP(first, rest, outputs)
+
+    def forward(self, x: Tensor, index: Tensor) -> Tensor:
+        z: Tensor = self.body(torch.relu(self.from_x(x.flatten(1)) + self.from_u(index)))
+        return z

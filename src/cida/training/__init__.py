@@ -1,0 +1,22 @@
+"""Training: who moves when, on which rows, and what is kept."""
+
+from cida.training.curriculum import Curriculum, Sampler
+from cida.training.trainer import (
+    Callback,
+    Event,
+    NonFiniteLossError,
+    Trainer,
+    Training,
+    isolated,
+)
+
+__all__ = [
+    "Callback",
+    "Curriculum",
+    "Event",
+    "NonFiniteLossError",
+    "Sampler",
+    "Trainer",
+    "Training",
+    "isolated",
+]

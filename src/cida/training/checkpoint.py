@@ -1,0 +1,96 @@
+"""Model files: safetensors with a JSON header. No pickle is ever written or read."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+__all__ = [
+    "FORMAT_VERSION",
+    "ModelFileError",
+    "read_model_file",
+    "write_atomically",
+    "write_model_file",
+]
+
+FORMAT_VERSION = 1
+_HEADER = "cida"
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be read; the message says why and what to do."""
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """The whole file or nothing: written beside its place, then moved there."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)  # mkstemp's own mode would lock the user's group out
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_model_file(
+    path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]
+) -> None:
+    """Tensors and a JSON header in one safetensors file."""
+    text = json.dumps({"format": FORMAT_VERSION, **header}, allow_nan=False)
+    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, save(content, metadata={_HEADER: text}))
+
+
+def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the header that `write_model_file` wrote; refuses anything else."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file at {path}; check the path.")
+    with path.open("rb") as file:
+        start = file.read(2)
+    if start[:1] == b"\x80" or start == b"PK":
+        raise ModelFileError(
+            f"{path} is a pickle (or a torch.save archive), which can run any code when it is "
+            "opened; cida reads only files written by its own save()."
+        )
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(
+            f"{path} is damaged or cut short ({error}); save the model again or copy it again."
+        ) from None
+    return tensors, _header(path, metadata)
+
+
+def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+    try:
+        header = json.loads(metadata[_HEADER])
+        version = header["format"]
+    except (KeyError, TypeError, ValueError):
+        raise ModelFileError(
+            f"{path} is a safetensors file without cida's header; give a file written by save()."
+        ) from None
+    if version != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has model format {version!r} but this cida reads format {FORMAT_VERSION}; "
+            f"it was written by cida {header.get('cida_version', 'unknown')}: install that version."
+        )
+    assert isinstance(header, dict)
+    return header

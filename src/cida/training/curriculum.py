@@ -1,0 +1,79 @@
+"""Near to far: which rows are dealt when, and how often."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cida.batch import Rows
+from cida.space import Space
+
+__all__ = ["Curriculum", "Sampler"]
+
+
+class Curriculum:
+    """Widens the index range from the source to the farthest target, in equal stages.
+
+    Over the first ``share`` of the steps the reach, a distance in the metric of the space, grows
+    from the first stage's to the largest; the rows within reach are active. With ``share = 0``
+    every row is active from the start.
+    """
+
+    def __init__(self, distance: Tensor, steps: int, share: float, stages: int = 20) -> None:
+        self.distance = distance
+        self.stages = stages if share > 0 else 1
+        self.steps_a_stage = share * steps / self.stages
+
+    def stage(self, step: int) -> int:
+        """The stage that this step belongs to, counted from 0."""
+        if self.stages == 1:
+            return 0
+        return min(self.stages - 1, int(step / self.steps_a_stage))
+
+    def active(self, stage: int) -> Tensor:
+        """The rows within reach in this stage."""
+        reach = float(self.distance.max()) * (stage + 1) / self.stages
+        # A hair more, so that rounding never leaves the farthest rows out.
+        return (self.distance <= reach * (1 + 1e-9)).nonzero()[:, 0]
+
+
+class Sampler:
+    """Draws the row numbers of each round's two batches, with replacement.
+
+    ``balance_bins`` cells along u are drawn equally often, whatever their share of the rows, so
+    that a crowded index range does not decide what "aligned" means; 1 draws rows uniformly. Source
+    rows are always drawn uniformly, or dealt whole where a batch holds them all.
+    """
+
+    def __init__(self, rows: Rows, space: Space, balance_bins: int, generator: torch.Generator):
+        self.rows = rows
+        self.generator = generator
+        if balance_bins > 1:
+            self.cell = space.bins(rows.u, balance_bins).rows
+        else:
+            self.cell = torch.zeros(len(rows), dtype=torch.long)
+        self.activate(torch.arange(len(rows)))
+
+    def activate(self, active: Tensor) -> None:
+        """From now on, draw from these rows."""
+        cells, cell_of_row, self.counts = torch.unique(
+            self.cell[active], return_inverse=True, return_counts=True
+        )
+        order = cell_of_row.argsort(stable=True)
+        self.active = active[order]
+        self.starts = self.counts.cumsum(0) - self.counts
+        self.weights = (1.0 / (len(cells) * self.counts.double()))[cell_of_row[order]]
+
+    def everyone(self, count: int) -> Tensor:
+        """Active rows, each cell along u equally often."""
+        cell = torch.randint(len(self.counts), (count,), generator=self.generator)
+        place = torch.rand(count, generator=self.generator, dtype=torch.float64)
+        offset = (place * self.counts[cell]).long()
+        return self.active[self.starts[cell] + offset]
+
+    def source(self, count: int) -> Tensor:
+        """Labelled rows."""
+        sources = self.rows.sources
+        if count >= len(sources):
+            return sources
+        return sources[torch.randint(len(sources), (count,), generator=self.generator)]
