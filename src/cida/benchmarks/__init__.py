@@ -1,0 +1,1 @@
+"""Experiments: recipes, runs, tables, speed."""

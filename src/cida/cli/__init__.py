@@ -1,0 +1,59 @@
+"""The command line: ``cida VERB``. One module a verb."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+
+from cida.cli.check import Check
+from cida.cli.demo import Demo
+from cida.cli.speed import Speed
+from cida.version import __version__
+
+__all__ = ["main"]
+
+DESCRIPTION = """cida: continuously indexed domain adaptation.
+
+Labels exist for some values of a continuous index u; be right at the others.
+
+Start with:  cida demo"""
+
+
+class Verb(Protocol):
+    """A dataclass whose fields are the flags."""
+
+    def run(self, console: Console) -> int: ...
+
+
+VERBS: dict[str, Callable[..., Verb]] = {"demo": Demo, "speed": Speed, "check": Check}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one verb. Exit code 0: done; 1: the job failed; 2: the input was wrong."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments == ["--version"]:
+        Console().print(f"cida {__version__}")
+        return 0
+    verb = tyro.extras.subcommand_cli_from_dict(
+        VERBS, prog="cida", description=DESCRIPTION, args=arguments, sort_subcommands=False
+    )
+    try:
+        return verb.run(Console())
+    except KeyboardInterrupt:
+        _say("interrupted; what was finished before is kept.")
+        return 1
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        _say(str(error).replace("\n", " "))
+        return 2
+    except FloatingPointError as error:
+        _say(str(error))
+        return 1
+
+
+def _say(sentence: str) -> None:
+    Console(stderr=True).print(f"[bold red]cida:[/] {escape(sentence)}", soft_wrap=True)

@@ -25,8 +25,9 @@ class Discriminator(nn.Module, ABC):
     the best belief that ignores z: the *ceiling*. ``fit_blind`` finds that belief on all active
     rows, and ``ceiling`` scores it on the very rows of a batch.
 
-    A subclass says how many numbers its belief has (``belief_width``), how it is scored (``loss``)
-    and what the best constant one is (``best_constant``). Everything else is here.
+    A subclass says how many numbers its belief has (``belief_width``), how it is scored
+    (``score``) and what the best constant one is (``best_constant``); if beliefs are not about the
+    embedding of u, also what they are about (``target``). Everything else is here.
 
     Arguments
     ---------
@@ -64,12 +65,21 @@ class Discriminator(nn.Module, ABC):
         """How many numbers the belief about one row has."""
 
     @abstractmethod
-    def loss(self, params: Tensor, u: Tensor) -> Tensor:
-        """``L_d``: how badly the beliefs ``params`` fit the raw index u, one number a row."""
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
+        """``L_d``: how badly the beliefs ``params`` fit the target, one number a row."""
 
     @abstractmethod
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
         """The one belief, shape ``(belief_width,)``, with the lowest weighted mean loss on u."""
+
+    def target(self, u: Tensor) -> Tensor:
+        """What the belief about each row is scored against: the embedding of u."""
+        assert self.space is not None, "build(...) sets the space"
+        return self.space.embed(u)
+
+    def loss(self, params: Tensor, u: Tensor) -> Tensor:
+        """``L_d``: how badly the beliefs ``params`` fit the raw index u, one number a row."""
+        return self.score(params, self.target(u).to(params.dtype))
 
     def forward(self, z: Tensor) -> Tensor:
         assert self.body is not None, "build(...) makes the layers"
@@ -79,7 +89,7 @@ class Discriminator(nn.Module, ABC):
     @torch.no_grad()
     def fit_blind(self, u: Tensor, weights: Tensor | None = None) -> None:
         """Fits the best encoding-blind belief on the rows of u under the sampler's weights."""
-        weights = torch.ones(len(u)) if weights is None else weights
+        weights = u.new_ones(len(u)) if weights is None else weights
         share = weights.double() / weights.double().sum()
         self.blind = self.best_constant(u, share).to(torch.get_default_dtype())[None]
 
@@ -87,11 +97,6 @@ class Discriminator(nn.Module, ABC):
     def ceiling(self, u: Tensor) -> Tensor:
         """The loss of the blind belief on these rows, one number a row."""
         return self.loss(self.blind.expand(len(u), -1), u)
-
-    def embedded(self, u: Tensor, like: Tensor) -> Tensor:
-        """The embedding of u in the dtype of ``like``."""
-        assert self.space is not None, "build(...) sets the space"
-        return self.space.embed(u).to(like.dtype)
 
     @property
     def embedding_width(self) -> int:

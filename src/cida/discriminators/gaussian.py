@@ -23,14 +23,14 @@ class Gaussian(Discriminator):
     def belief_width(self) -> int:
         return 2 * self.embedding_width
 
-    def loss(self, params: Tensor, u: Tensor) -> Tensor:
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
         mean, raw = params.chunk(2, dim=1)
         variance = variance_of(raw)
-        error = mean - self.embedded(u, params)
+        error = mean - target
         return (error.square() / (2 * variance) + variance.log() / 2).sum(1)
 
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
-        embedding = self.embedded(u, weights)
+        embedding = self.target(u).to(weights.dtype)
         mean = weights @ embedding
         variance = weights @ (embedding - mean).square()
         return torch.cat([mean, raw_variance(variance)])

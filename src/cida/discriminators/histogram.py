@@ -64,9 +64,8 @@ class Histogram(Discriminator):
             return nn.functional.one_hot(distance.argmin(1), len(self.anchors)).to(distance.dtype)
         return torch.softmax(-distance.square() / (2 * self.bandwidth.square()), dim=1)
 
-    def loss(self, params: Tensor, u: Tensor) -> Tensor:
-        target = self.target(u).to(params.dtype)
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
         return -(target * params.log_softmax(1)).sum(1)
 
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
-        return (weights @ self.target(u)).clamp(min=1e-12).log()
+        return (weights @ self.target(u).to(weights.dtype)).clamp(min=1e-12).log()

@@ -39,23 +39,18 @@ class Mixture(Discriminator):
     def belief_width(self) -> int:
         return self.components * (1 + 2 * self.embedding_width)
 
-    def loss(self, params: Tensor, u: Tensor) -> Tensor:
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
         log_weight, mean, variance = self._unpack(params)
-        joint = log_weight + _log_density(self.embedded(u, params), mean, variance)
-        return -torch.logsumexp(joint, dim=1)
+        return -torch.logsumexp(log_weight + _log_density(target, mean, variance), dim=1)
 
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
-        embedding = self.embedded(u, weights)
-        points, share = _merge_repeats(embedding, weights)
+        embedding = self.target(u).to(weights.dtype)
+        points, share = _few(*_merge_repeats(embedding, weights))
         starts = [_spread_start(points, share, self.components, seed) for seed in range(4)]
         fits = [_expectation_maximisation(points, share, *start) for start in starts]
         beliefs = torch.stack([self._pack(*fit) for fit in fits])
-        scores = torch.stack([share @ self._score(belief, points) for belief in beliefs])
+        scores = torch.stack([share @ self.score(belief[None], points) for belief in beliefs])
         return beliefs[scores.argmin()]
-
-    def _score(self, belief: Tensor, points: Tensor) -> Tensor:
-        log_weight, mean, variance = self._unpack(belief[None])
-        return -torch.logsumexp(log_weight + _log_density(points, mean, variance), dim=1)
 
     def _unpack(self, params: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Log weights ``(rows, K)``, means and variances ``(rows, K, columns)``."""
@@ -79,8 +74,22 @@ def _log_density(points: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
 def _merge_repeats(points: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Distinct points with their summed weights: an index of 30 values is 30 points, not 3,000."""
     distinct, where = torch.unique(points, dim=0, return_inverse=True)
-    share = torch.zeros(len(distinct), dtype=weights.dtype).index_add_(0, where, weights)
+    share = weights.new_zeros(len(distinct)).index_add_(0, where, weights)
     return distinct, share
+
+
+def _few(points: Tensor, share: Tensor, most: int = 4096) -> tuple[Tensor, Tensor]:
+    """At most ``most`` points that stand for all, drawn in proportion to their weights."""
+    if len(points) <= most:
+        return points, share
+    # Evenly along a line; in the plane no order is even (a circle sorted by its cosine alternates
+    # between its halves), so there at random.
+    generator = torch.Generator().manual_seed(0)
+    line = points.shape[1] == 1
+    order = points[:, 0].argsort() if line else torch.randperm(len(points), generator=generator)
+    places = (torch.arange(most, dtype=share.dtype) + 0.5) / most
+    chosen = torch.searchsorted(share[order].cumsum(0), places).clamp(max=len(points) - 1)
+    return points[order[chosen]], torch.full((most,), 1 / most, dtype=share.dtype)
 
 
 def _spread_start(
@@ -111,7 +120,7 @@ def _expectation_maximisation(
         joint = weight.clamp(min=1e-300).log() + _log_density(points, mean, variance)
         total = torch.logsumexp(joint, dim=1)
         loss = -(share @ total)
-        if last - loss < 1e-9:
+        if last - loss < 1e-7:
             break
         last = loss
         mass = share[:, None] * (joint - total[:, None]).exp()

@@ -22,11 +22,11 @@ class L2(Discriminator):
     def belief_width(self) -> int:
         return self.embedding_width
 
-    def loss(self, params: Tensor, u: Tensor) -> Tensor:
-        return (params - self.embedded(u, params)).square().sum(1)
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
+        return (params - target).square().sum(1)
 
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
-        return weights @ self.embedded(u, weights)
+        return weights @ self.target(u).to(weights.dtype)
 
 
 class L1(Discriminator):
@@ -40,11 +40,11 @@ class L1(Discriminator):
     def belief_width(self) -> int:
         return self.embedding_width
 
-    def loss(self, params: Tensor, u: Tensor) -> Tensor:
-        return (params - self.embedded(u, params)).abs().sum(1)
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
+        return (params - target).abs().sum(1)
 
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
-        values, order = self.embedded(u, weights).sort(dim=0)
+        values, order = self.target(u).to(weights.dtype).sort(dim=0)
         reached = weights[order].cumsum(0) >= 0.5 - 1e-12
         first = reached.to(torch.int8).argmax(0)
         return values.gather(0, first[None])[0]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from cida.batch import Batch
-from cida.discriminators import Discriminator
+from cida.discriminators import Discriminator, Histogram
 from cida.games.base import Game, Move, PredictionLoss, cross_entropy, frozen, joined
 from cida.space import Space
 
@@ -42,6 +43,17 @@ class Adversarial(Game):
         self.discriminator_steps = discriminator_steps
         self.ceiling = ceiling
 
+    @classmethod
+    def assemble(
+        cls,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        space: Space,
+        encoding_width: int,
+        u: Tensor,
+    ) -> Self:
+        return cls(encoder, predictor, Histogram().build(encoding_width, space, u), space)
+
     def players(self) -> dict[str, list[nn.Parameter]]:
         return {"discriminator": list(self.discriminator.parameters()), **super().players()}
 
@@ -51,15 +63,18 @@ class Adversarial(Game):
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         z_both = self.encode(*joined(source, everyone))
         z_source, z = torch.split(z_both, [len(source), len(everyone)])
-        ceiling = self.discriminator.ceiling(everyone.u).mean()
+        head = self.discriminator
+        target = head.target(everyone.u).to(z.dtype)
+        with torch.no_grad():
+            ceiling = head.score(head.blind.expand(len(everyone), -1), target).mean()
 
         for _ in range(self.discriminator_steps):
-            value = self.discriminator_value(z.detach(), everyone)
+            value = head.score(head(z.detach()), target).mean()
             yield Move("discriminator", {"discriminator": value})
 
         prediction = self.prediction_value(z_source, source)
-        with frozen(self.discriminator):
-            value = self.discriminator_value(z, everyone)
+        with frozen(head):
+            value = head.score(head(z), target).mean()
         reachable = torch.minimum(value, ceiling) if self.ceiling else value
         yield Move(
             "encoder",
@@ -67,7 +82,3 @@ class Adversarial(Game):
             figures={"prediction": prediction, "discriminator": value},
             ceilings={"discriminator": ceiling},
         )
-
-    def discriminator_value(self, z: Tensor, batch: Batch) -> Tensor:
-        """``V_d``: the mean loss of the discriminator on these encodings."""
-        return self.discriminator.loss(self.discriminator(z), batch.u).mean()

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -71,6 +72,18 @@ class Game(nn.Module, ABC):
         self.space = space
         self.prediction_loss = prediction_loss
         self.index_in_encoder = index_in_encoder
+
+    @classmethod
+    def assemble(
+        cls,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        space: Space,
+        encoding_width: int,
+        u: Tensor,
+    ) -> Self:
+        """This game with its default adversary, for encodings of this width and rows of u."""
+        return cls(encoder, predictor, space)
 
     @abstractmethod
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:

@@ -1,0 +1,169 @@
+"""Runs recipes over seeds, keeps one folder a run, and writes results.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+import sklearn
+import torch
+
+from cida.benchmarks.recipes import Recipe
+from cida.datasets import World
+from cida.diagnostics import BinScore, accuracy, score_by_bin
+from cida.estimators import CIDAClassifier
+from cida.space import Line
+from cida.training import Callback, Event
+from cida.training.checkpoint import write_atomically
+from cida.version import __version__
+
+__all__ = [
+    "Outcome",
+    "Row",
+    "fingerprint",
+    "run_recipe",
+    "summarise",
+    "write_json",
+    "write_results",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run's figures, as results.json holds them; accuracies are fractions."""
+
+    method: str
+    seed: int
+    source_accuracy: float
+    target_accuracy: float
+    by_index: list[dict[str, Any]]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run: its figures, its predictions and what happened on the way."""
+
+    recipe: Recipe
+    row: Row
+    predicted: Array
+    history: list[Event]
+
+
+def run_recipe(
+    recipe: Recipe, world: World, seed: int, folder: Path, callbacks: Sequence[Callback] = ()
+) -> Outcome:
+    """Fits one recipe on the world with one seed; target labels are used for scoring alone."""
+    events: list[Event] = []
+    model = CIDAClassifier(
+        **recipe.settings, random_state=seed, callbacks=[events.append, *callbacks]
+    )
+    started = time.perf_counter()
+    model.fit(world.x, world.training_labels, domain_index=world.u)
+    seconds = time.perf_counter() - started
+    predicted = model.predict(world.x, domain_index=world.u)
+    row = Row(
+        method=recipe.method,
+        seed=seed,
+        source_accuracy=accuracy(world.y[world.source], predicted[world.source]),
+        target_accuracy=accuracy(world.y[~world.source], predicted[~world.source]),
+        by_index=[_bin_words(score) for score in _by_domain(world, predicted)],
+        seconds=round(seconds, 2),
+    )
+    model.save(folder / "model.safetensors")
+    write_json(folder / "run.json", _run_words(recipe, model, world, seed))
+    lines = "".join(json.dumps(asdict(event)) + "\n" for event in events)
+    write_atomically(folder / "events.jsonl", lines.encode())
+    return Outcome(recipe, row, predicted, events)
+
+
+def _by_domain(world: World, predicted: Array) -> list[BinScore]:
+    u = torch.from_numpy(world.u)[:, None]
+    domains = len(np.unique(world.u))
+    return score_by_bin(Line(), u, world.y, predicted, domains, accuracy)
+
+
+def _bin_words(score: BinScore) -> dict[str, Any]:
+    return {"lo": score.lo, "hi": score.hi, "accuracy": score.score, "n": score.n}
+
+
+def _run_words(recipe: Recipe, model: CIDAClassifier, world: World, seed: int) -> dict[str, Any]:
+    """What run.json says: enough to do the run again and to know that it was the same."""
+    return {
+        "schema": 1,
+        "world": world.name,
+        "method": recipe.method,
+        "settings": dict(recipe.settings),
+        "steps": model.n_steps_,
+        "seed": seed,
+        "versions": versions(),
+        "threads": torch.get_num_threads(),
+        "data": fingerprint(world.x, world.u, world.source),
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions that decide a result."""
+    return {
+        "cida": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def fingerprint(*arrays: Array) -> str:
+    """A short hash of the data's bytes: equal for equal data."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Mean, standard deviation and worst seed of each method, in order of appearance."""
+    by_method: dict[str, list[float]] = {}
+    for row in rows:
+        by_method.setdefault(row.method, []).append(row.target_accuracy)
+    return [
+        {
+            "method": method,
+            "seeds": len(scores),
+            "target_accuracy_mean": mean(scores),
+            "target_accuracy_std": stdev(scores) if len(scores) > 1 else 0.0,
+            "target_accuracy_worst": min(scores),
+        }
+        for method, scores in by_method.items()
+    ]
+
+
+def write_results(path: Path, benchmark: str, preset: str, protocol: str, rows: list[Row]) -> None:
+    """results.json, as docs/architecture.md describes it."""
+    words = {
+        "schema": 1,
+        "benchmark": benchmark,
+        "preset": preset,
+        "protocol": protocol,
+        "simulated": False,
+        "metric": "accuracy",
+        "rows": [asdict(row) for row in rows],
+        "summary": summarise(rows),
+    }
+    write_json(path, words)
+
+
+def write_json(path: Path, words: Mapping[str, Any]) -> None:
+    """Readable JSON, whole or not at all."""
+    write_atomically(path, (json.dumps(words, indent=2) + "\n").encode())

@@ -1,0 +1,102 @@
+"""How much time the training loop adds to what the networks need anyway."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import torch
+from torch import nn
+
+from cida.batch import Batch, Rows
+from cida.datasets import circle
+from cida.discriminators import DISCRIMINATORS
+from cida.games import Adversarial
+from cida.games.base import frozen, joined
+from cida.networks import MLP, PlainEncoder
+from cida.space import Line
+from cida.training import Trainer, Training, isolated
+
+__all__ = ["StepTime", "step_over_floor"]
+
+ROUNDS = 7
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Milliseconds of a full training step and of its floor, medians over interleaved rounds."""
+
+    name: str
+    step_ms: float
+    floor_ms: float
+    ratio: float
+
+
+def step_over_floor(head: str, steps: int = 200) -> StepTime:
+    """A full step (data, game, optimisers) against its floor, on Circle with the default networks.
+
+    The floor: forward, backward and optimiser steps of the same networks in the same order, on one
+    fixed batch and with losses that cost nothing.
+    """
+    training = Training(steps=steps, events=1)
+    with isolated(0):
+        rows, game = _circle_game(head)
+        floor = _floor(game, rows, training)
+        pairs = []
+        for _ in range(ROUNDS):  # taken in turns, so that a slow moment of the machine hits both
+            step = _milliseconds(lambda: Trainer(training).run(game, rows)) / steps
+            pairs.append((step, _milliseconds(lambda: [floor() for _ in range(steps)]) / steps))
+    return StepTime(
+        name=f"circle, {head}",
+        step_ms=median(step for step, _ in pairs),
+        floor_ms=median(bare for _, bare in pairs),
+        ratio=median(step / bare for step, bare in pairs),
+    )
+
+
+def _circle_game(head: str) -> tuple[Rows, Adversarial]:
+    world = circle()
+    u = torch.from_numpy(world.u)[:, None]
+    rows = Rows(
+        torch.from_numpy(world.x.astype(np.float32)),
+        torch.from_numpy(world.y),
+        u,
+        torch.from_numpy(world.source),
+    )
+    space = Line().fit(u)
+    discriminator = DISCRIMINATORS[head]().build(32, space, u)
+    encoder = PlainEncoder(2, (128, 128, 128), 32)
+    predictor = MLP(32, [64], 2)
+    return rows, Adversarial(encoder, predictor, discriminator, space, index_in_encoder=False)
+
+
+def _floor(game: Adversarial, rows: Rows, training: Training) -> Callable[[], None]:
+    source: Batch = rows[rows.sources[: training.source_batch_size]]
+    everyone: Batch = rows[torch.arange(training.batch_size)]
+    x, _ = joined(source, everyone)
+    rate = training.learning_rate
+    discriminate = torch.optim.Adam(game.discriminator.parameters(), rate, fused=True)
+    players: list[nn.Parameter] = game.players()["encoder"]
+    encode = torch.optim.Adam(players, rate, fused=True)
+
+    def step() -> None:
+        z_source, z = torch.split(game.encoder(x), [len(source), len(everyone)])
+        discriminate.zero_grad()
+        game.discriminator(z.detach()).mean().backward()
+        discriminate.step()
+        with frozen(game.discriminator):
+            adversarial = game.discriminator(z).mean()
+        encode.zero_grad()
+        (game.predictor(z_source).mean() + adversarial).backward()
+        encode.step()
+
+    return step
+
+
+def _milliseconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return 1000 * (time.perf_counter() - started)

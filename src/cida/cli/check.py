@@ -1,0 +1,58 @@
+"""``cida check``: the conformance suite for your own discriminator or game."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from cida.check import check
+
+__all__ = ["Check"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """Runs the conformance suite on a Discriminator or Game of your own.
+
+    Example:  cida check my_package.heads:MyDiscriminator
+    """
+
+    target: tyro.conf.Positional[str]
+    """The class, as module:Class; modules in the current folder are found too."""
+
+    def run(self, console: Console) -> int:
+        """Prints a line for each check; exit code 1 if one failed."""
+        findings = check(_load(self.target))
+        table = Table(title=f"Conformance of {self.target}")
+        for name in ("check", "on", "result"):
+            table.add_column(name)
+        for finding in findings:
+            result = "[green]passed[/]" if finding.passed else f"[red]{finding.fault}[/]"
+            table.add_row(finding.check, finding.subject, result)
+        console.print(table)
+        failed = sum(not finding.passed for finding in findings)
+        console.print(f"{len(findings) - failed} passed, {failed} failed")
+        return 1 if failed else 0
+
+
+def _load(target: str) -> type:
+    module_name, colon, class_name = target.partition(":")
+    if not (module_name and colon and class_name):
+        raise ValueError(f"target is {target!r}; write it as module:Class.")
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ImportError(f"target names the module {module_name!r}, but {error}.") from None
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        raise ValueError(f"target names {class_name!r}, which is no class in {module_name!r}.")
+    return found

@@ -1,0 +1,219 @@
+"""One self-contained HTML file: what was run, what came out, and where along u."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from cida.benchmarks.runner import Outcome, summarise
+from cida.datasets import World
+from cida.report.svg import Band, Marks, Series, index_colour, line_chart, scatter
+
+__all__ = ["toy_report"]
+
+Array = np.ndarray[Any, Any]
+
+
+def toy_report(world: World, outcomes: Sequence[Outcome], facts: Mapping[str, Any]) -> str:
+    """The report of a toy world: ``outcomes`` of one or more methods, over one or more seeds.
+
+    The pictures show the first seed; the world must be the one of that seed.
+    """
+    first = [o for o in outcomes if o.row.seed == outcomes[0].row.seed]
+    title = f"cida on {world.name.capitalize()}"
+    sections = [
+        f"<h1>{escape(title)}</h1>",
+        _lead(world, outcomes),
+        _table(outcomes),
+        "<h2>The world, and what each method makes of it</h2>",
+        "<p class='soft'>Red dots and blue crosses are the two classes; the green frame holds the "
+        "labelled source. Rings mark wrong predictions.</p>",
+        f"<div class='panels'>{_index_panel(world)}{_truth_panel(world)}"
+        + "".join(_prediction_panel(world, outcome) for outcome in first)
+        + "</div>",
+        "<h2>Accuracy against u</h2>",
+        _accuracy_chart(world, outcomes),
+        _loss_section(first),
+        "<h2>How to repeat it</h2>",
+        f"<pre>{escape(json.dumps(dict(facts), indent=2))}</pre>",
+    ]
+    return _page(title, "\n".join(part for part in sections if part))
+
+
+def _page(title: str, body: str) -> str:
+    template = Template(files("cida.report").joinpath("page.html").read_text(encoding="utf-8"))
+    return template.substitute(title=escape(title), body=body)
+
+
+def _titles(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    return {outcome.recipe.method: outcome.recipe.title for outcome in outcomes}
+
+
+def _lead(world: World, outcomes: Sequence[Outcome]) -> str:
+    domains, sources = len(np.unique(world.u)), len(np.unique(world.u[world.source]))
+    summary = summarise(outcome.row for outcome in outcomes)
+    best = max(summary, key=lambda line: float(line["target_accuracy_mean"]))
+    return (
+        f"<p class='lead'>{domains} domains named by a continuous index u. Labels exist in the "
+        f"first {sources}; the other {domains - sources} are the target, where no label is used. "
+        f"Best on the target: <b>{escape(_titles(outcomes)[best['method']])}</b>, "
+        f"{100 * best['target_accuracy_mean']:.1f} %.</p>"
+    )
+
+
+def _table(outcomes: Sequence[Outcome]) -> str:
+    titles = _titles(outcomes)
+    summary = summarise(outcome.row for outcome in outcomes)
+    base = next((s["target_accuracy_mean"] for s in summary if s["method"] == "source-only"), None)
+    best = max(float(line["target_accuracy_mean"]) for line in summary)
+    rows = []
+    for line in summary:
+        mine = [o.row for o in outcomes if o.recipe.method == line["method"]]
+        target = float(line["target_accuracy_mean"])
+        gain = (
+            ""
+            if base is None or line["method"] == "source-only"
+            else f"{100 * (target - base):+.1f}"
+        )
+        cells = [
+            escape(titles[line["method"]]),
+            f"{100 * np.mean([row.source_accuracy for row in mine]):.1f}",
+            f"{100 * target:.1f}",
+            f"{100 * line['target_accuracy_std']:.1f}" if line["seeds"] > 1 else "",
+            f"{100 * line['target_accuracy_worst']:.1f}",
+            gain,
+            f"{np.mean([row.seconds for row in mine]):.0f}",
+        ]
+        kind = " class='best'" if target == best else ""
+        rows.append(f"<tr{kind}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    heads = ["method", "source %", "target %", "std", "worst seed", "gain", "seconds"]
+    head = "".join(f"<th scope='col'>{name}</th>" for name in heads)
+    seeds = int(summary[0]["seeds"])
+    note = f"{seeds} seed{'s' if seeds > 1 else ''}; gain is in points of target accuracy over "
+    return (
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<p class='soft'>{note}Source-Only. Target labels serve for scoring alone.</p>"
+    )
+
+
+def _figure(title: str, caption: str, picture: str, extra: str = "") -> str:
+    return (
+        f"<figure><h3>{escape(title)}</h3><figcaption>{escape(caption)}</figcaption>"
+        f"{picture}{extra}</figure>"
+    )
+
+
+def _index_panel(world: World) -> str:
+    groups = []
+    for value in np.unique(world.u):
+        mine = world.u == value
+        colour = index_colour(_share(world, value))
+        groups.append(Marks(world.x[mine, 0], world.x[mine, 1], "dot", colour=colour))
+    stops = ",".join(index_colour(k / 8) for k in range(9))
+    low, high = world.u.min(), world.u.max()
+    ramp = (
+        f"<div class='ramp' style='background:linear-gradient(90deg,{stops})'></div>"
+        f"<div class='ends'><span>u = {low:g}</span><span>u = {high:g}</span></div>"
+    )
+    picture = scatter(groups, "the data coloured by u", world.x[world.source])
+    return _figure("Domains", "the data, coloured by the index u", picture, ramp)
+
+
+def _share(world: World, value: float) -> float:
+    low, high = float(world.u.min()), float(world.u.max())
+    return (value - low) / (high - low)
+
+
+def _class_marks(world: World, labels: Array) -> list[Marks]:
+    positive = labels == 1
+    x, y = world.x[:, 0], world.x[:, 1]
+    return [
+        Marks(x[positive], y[positive], "dot", "positive"),
+        Marks(x[~positive], y[~positive], "cross", "negative"),
+    ]
+
+
+def _truth_panel(world: World) -> str:
+    picture = scatter(_class_marks(world, world.y), "the true labels", world.x[world.source])
+    return _figure("Ground truth", "the true labels", picture)
+
+
+def _prediction_panel(world: World, outcome: Outcome) -> str:
+    wrong = outcome.predicted != world.y
+    marks = _class_marks(world, outcome.predicted)
+    if wrong.any():
+        marks.append(Marks(world.x[wrong, 0], world.x[wrong, 1], "ring"))
+    title = outcome.recipe.title
+    picture = scatter(marks, f"predictions of {title}", world.x[world.source])
+    caption = f"{100 * outcome.row.target_accuracy:.1f} % right on the target"
+    return _figure(title, caption, picture)
+
+
+def _accuracy_chart(world: World, outcomes: Sequence[Outcome]) -> str:
+    series = []
+    for number, (method, title) in enumerate(_titles(outcomes).items()):
+        runs = [o.row.by_index for o in outcomes if o.recipe.method == method]
+        scores = np.array([[cell["accuracy"] for cell in cells] for cells in runs])
+        middle = [(cell["lo"] + cell["hi"]) / 2 for cell in runs[0]]
+        spread = (scores.min(0).tolist(), scores.max(0).tolist()) if len(runs) > 1 else None
+        series.append(Series(title, middle, scores.mean(0).tolist(), f"s{number % 6}", spread))
+    source = world.u[world.source]
+    bands = [Band(max(float(source.min()), series[0].x[0]), float(source.max()), "source")]
+    chart = line_chart(
+        series, "accuracy against u", "u", "accuracy", (0.0, 1.0), bands, percent=True
+    )
+    return f"<figure>{_legend(series)}{chart}</figure>"
+
+
+def _legend(series: Sequence[Series]) -> str:
+    items = []
+    for line in series:
+        dash = " dashed" if line.dashed else ""
+        stroke = (
+            f'<svg viewBox="0 0 26 10"><path class="line {line.style}{dash}" d="M1 5H25"/></svg>'
+        )
+        items.append(f"<li>{stroke}{escape(line.name)}</li>")
+    return f"<ul class='legend'>{''.join(items)}</ul>"
+
+
+def _loss_section(outcomes: Sequence[Outcome]) -> str:
+    figures = [_loss_panel(o) for o in outcomes if o.history and o.history[-1].ceilings]
+    if not figures:
+        return ""
+    return (
+        "<h2>Discriminator losses against their ceilings</h2>"
+        "<p class='soft'>The ceiling is the loss of the best guess that ignores the encoding. A "
+        "discriminator that plays well cannot be pushed above it; at it, nothing about u is left "
+        "for it to read.</p>"
+        f"<div class='panels'>{''.join(figures)}</div>"
+    )
+
+
+def _loss_panel(outcome: Outcome) -> str:
+    steps = [event.step for event in outcome.history]
+    loss = [event.losses["discriminator"] for event in outcome.history]
+    ceiling = [event.ceilings["discriminator"] for event in outcome.history]
+    low, high = min(*loss, *ceiling), max(*loss, *ceiling)
+    margin = 0.08 * (high - low) or 0.1
+    series = [
+        Series("loss", steps, loss, "s3"),
+        Series("ceiling", steps, ceiling, "s0", dashed=True),
+    ]
+    chart = line_chart(
+        series,
+        f"discriminator loss of {outcome.recipe.title}",
+        "step",
+        "",
+        (low - margin, high + margin),
+        size=(320, 200),
+        y_ticks=4,
+    )
+    left = ceiling[-1] - loss[-1]
+    words = f"at the end {abs(left):.3f} {'below' if left >= 0 else 'above'} the ceiling"
+    return _figure(outcome.recipe.title, words, _legend(series) + chart)

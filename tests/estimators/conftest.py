@@ -1,0 +1,9 @@
+import pytest
+
+from cida.datasets import World, circle
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    """Six discs of twelve points; u is 0, 0.2 ... 1, the first two are the source."""
+    return circle(domains=6, points=12, source_domains=2)

@@ -1,0 +1,128 @@
+"""Parameters that cannot work, and what a failed fit leaves behind."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from cida import CIDAClassifier, CIDARegressor, Line, Periodic, Product
+
+SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+
+
+@pytest.fixture(params=[CIDAClassifier, CIDARegressor])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def data(world):
+    return {"X": world.x, "y": world.training_labels, "domain_index": world.u}
+
+
+def fit_is_refused(model, data, *words, error=ValueError):
+    """The fit fails with one sentence that holds the words, and leaves no half model behind."""
+    with pytest.raises(error) as caught:
+        model.fit(**data)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    for word in words:
+        assert word in message, message
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+
+
+# --- parameters -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lambda_d", -1),
+        ("lambda_d", np.nan),
+        ("lambda_d", None),
+        ("steps", 0),
+        ("steps", 2.5),
+        ("batch_size", 0),
+        ("batch_size", 10.5),
+        ("schedule", "x"),
+        ("learning_rate", 0),
+        ("learning_rate", "fast"),
+        ("averaging", 1),
+        ("curriculum", 1.5),
+        ("balance_bins", 0),
+        ("encoding_width", 0),
+        ("discriminator_steps", 0),
+        ("hidden", (8, 0)),
+        ("discriminator", "foo"),
+        ("discriminator", 3),
+    ],
+)
+def test_a_parameter_that_cannot_work_is_refused_by_name(kind, data, name, value):
+    fit_is_refused(kind(**{**SMALL, name: value}), data, name, repr(value))
+
+
+def test_an_unknown_discriminator_is_told_the_names_that_exist(kind, data):
+    words = "'foo'", "l2", "l1", "gaussian", "mixture", "histogram", "None"
+    fit_is_refused(kind(**SMALL, discriminator="foo"), data, *words)
+
+
+@pytest.mark.parametrize("space", ["circle", Periodic])
+def test_a_space_that_is_none_is_refused(kind, data, space):
+    words = "space is", repr(space), "cida.Periodic(24)"
+    fit_is_refused(kind(**SMALL, space=space), data, *words, error=TypeError)
+
+
+def test_a_space_of_another_width_is_refused(kind, data):
+    space = Product([Line(), Line()])
+    words = "domain_index has 1 columns", "space=Product", "is for 2", "one Line or Periodic"
+    fit_is_refused(kind(**SMALL, space=space), data, *words)
+
+
+class Cube(nn.Module):
+    def forward(self, x):
+        return x[:, None, :].expand(-1, 3, -1)
+
+
+def test_an_encoder_that_gives_no_vectors_is_refused(kind, data):
+    words = "encoder gives an output of shape (2, 3, 2)", "one vector for each row", "flatten it"
+    fit_is_refused(kind(**SMALL, encoder=Cube()), data, *words)
+
+
+def test_a_predictor_of_another_width_is_refused(kind, data):
+    fit_is_refused(kind(**SMALL, predictor=nn.Linear(4, 5)), data, "predictor", "5")
+
+
+# --- what a failed fit leaves behind ----------------------------------------------------------
+
+
+def test_a_fit_that_breaks_while_training_leaves_the_model_unfitted(kind, data):
+    def stop(event):
+        raise KeyboardInterrupt
+
+    model = kind(**SMALL, callbacks=[stop])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(**data)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"y": np.array([np.inf, *[np.nan] * 71])},
+        {"domain_index": np.ones(72)},
+        {"X": np.full((72, 5), np.nan)},
+        {"y": np.array([3.0, *[np.nan] * 71]), "X": np.ones((72, 2)) * 50},
+    ],
+    ids=["infinite y", "constant u", "NaN in a wider X", "one class, X elsewhere"],
+)
+def test_a_second_fit_that_fails_leaves_the_first_model_as_it_was(data, world, broken):
+    model = CIDAClassifier(**SMALL).fit(**data)
+    before = model.predict_proba(world.x, domain_index=world.u)
+    with pytest.raises(ValueError):  # noqa: PT011
+        model.fit(**{**data, **broken})
+    assert np.array_equal(model.predict_proba(world.x, domain_index=world.u), before)
+    assert np.array_equal(model.classes_, [0, 1])

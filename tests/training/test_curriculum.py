@@ -1,0 +1,166 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from cida.batch import Rows
+from cida.space import Line, Periodic, Product
+from cida.training import Curriculum, Sampler
+
+
+def column(*numbers):
+    return torch.tensor(numbers, dtype=torch.float64)[:, None]
+
+
+def curriculum_over(space, u, source, steps=100, share=0.5, stages=4):
+    return Curriculum(space.distance_to_set(u, source), steps, share, stages)
+
+
+def test_on_a_line_rows_join_in_the_order_of_their_distance_from_the_source():
+    u = column(0, 1, 2, 3, 4, 5, 6, 7, 8)
+    curriculum = curriculum_over(Line(), u, column(0, -1))
+    active = [curriculum.active(stage).tolist() for stage in range(4)]
+    assert active == [[0, 1, 2], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6], list(range(9))]
+
+
+def test_on_a_line_rows_join_from_both_sides_of_a_source_in_the_middle():
+    u = column(-4, -2, 0, 1, 4)
+    curriculum = curriculum_over(Line(), u, column(0), stages=2)
+    assert curriculum.active(0).tolist() == [1, 2, 3]
+    assert curriculum.active(1).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_on_a_circle_rows_join_from_both_sides():
+    u = column(*range(0, 360, 10))
+    source = column(0, 10, 20, 30, 40)
+    curriculum = curriculum_over(Periodic(360.0), u, source, stages=4)
+    # The farthest target is 160 degrees from the source, so each stage reaches 40 further.
+    degrees = [sorted(10 * i for i in curriculum.active(s).tolist()) for s in range(4)]
+    assert degrees[0] == [*range(0, 90, 10), *range(320, 360, 10)]
+    assert degrees[1] == [*range(0, 130, 10), *range(280, 360, 10)]
+    assert degrees[3] == list(range(0, 360, 10))
+
+
+def test_in_a_product_rows_join_by_the_distance_over_all_columns():
+    u = torch.tensor([[0, 0], [0, 23], [3, 4], [6, 12], [8, 0]], dtype=torch.float64)
+    space = Product([Line(0.0, 2.0), Periodic(24.0)])
+    distance = space.distance_to_set(u, u[:1])
+    expected = [0, np.pi / 12, np.hypot(1.5, np.pi / 3), np.hypot(3, np.pi), 4]
+    assert distance.tolist() == pytest.approx(expected)
+    curriculum = Curriculum(distance, 100, 0.5, stages=2)
+    assert curriculum.active(0).tolist() == [0, 1, 2]
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.floats(0, 1e6), min_size=1, max_size=20),
+    st.integers(1, 300),
+    st.floats(0, 1),
+    st.integers(1, 30),
+)
+@example([1.0], 10, 1.0, 20)  # fewer steps than stages, and no step left after the last stage
+@example([1.0], 1, 1.0, 20)
+def test_rows_only_ever_join_and_all_of_them_are_active_at_the_end(distances, steps, share, stages):
+    distance = torch.tensor([0.0, *distances], dtype=torch.float64)
+    curriculum = Curriculum(distance, steps, share, stages)
+    reached = [curriculum.stage(step) for step in range(steps)]
+    assert reached == sorted(reached)
+    assert 0 in curriculum.active(reached[0])
+    last = -1
+    for stage in sorted(set(reached)):
+        active = curriculum.active(stage)
+        outside = torch.ones(len(distance), dtype=torch.bool)
+        outside[active] = False
+        if outside.any():
+            assert distance[outside].min() > distance[active].max()
+        assert len(active) >= last
+        last = len(active)
+    assert last == len(distance)
+
+
+def test_stages_are_equally_long_and_end_after_the_share_of_the_steps():
+    curriculum = Curriculum(column(0, 1)[:, 0], steps=1000, share=0.6, stages=20)
+    stages = [curriculum.stage(step) for step in range(1000)]
+    counts = np.bincount(stages)
+    assert counts[:19].tolist() == [30] * 19
+    assert stages.index(19) == 570
+    assert counts[19] == 430
+
+
+def test_a_share_of_zero_makes_all_rows_active_at_once():
+    curriculum = Curriculum(column(0, 5, 9)[:, 0], steps=50, share=0.0)
+    assert {curriculum.stage(step) for step in range(50)} == {0}
+    assert curriculum.active(0).tolist() == [0, 1, 2]
+
+
+def crowded_rows():
+    """Nine tenths of the rows in the first fifth of the index."""
+    u = torch.cat([torch.linspace(0, 0.19, 900), torch.linspace(0.21, 1, 100)]).double()
+    labelled = torch.arange(1000) < 50
+    return Rows(torch.zeros(1000, 1), torch.zeros(1000), u, labelled)
+
+
+def sampler_over(rows, bins, seed=0):
+    return Sampler(rows, Line(), bins, torch.Generator().manual_seed(seed))
+
+
+def test_balanced_draws_visit_every_cell_along_u_equally_often():
+    rows = crowded_rows()
+    drawn = sampler_over(rows, 5).everyone(20_000)
+    cells = Line().bins(rows.u, 5).rows[drawn]
+    assert chisquare(torch.bincount(cells, minlength=5).numpy()).pvalue > 1e-3
+
+
+def test_without_balance_every_row_is_drawn_equally_often():
+    drawn = sampler_over(crowded_rows(), 1).everyone(50_000)
+    assert chisquare(torch.bincount(drawn, minlength=1000).numpy()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("bins", [1, 5, 30])
+def test_weights_are_the_probabilities_that_rows_are_drawn_with(bins):
+    rows = crowded_rows()
+    sampler = sampler_over(rows, bins)
+    sampler.activate(torch.arange(100, 960, 2))
+    assert sampler.weights.sum().item() == pytest.approx(1.0)
+    count = 200_000
+    seen = torch.bincount(sampler.everyone(count), minlength=1000)
+    expected = torch.zeros(1000, dtype=torch.float64)
+    expected[sampler.active] = count * sampler.weights
+    assert seen[expected == 0].sum() == 0
+    reached = expected > 0
+    assert chisquare(seen[reached].numpy(), expected[reached].numpy()).pvalue > 1e-3
+
+
+def test_only_active_rows_are_drawn_and_empty_cells_do_not_count():
+    rows = crowded_rows()
+    sampler = sampler_over(rows, 5)
+    sampler.activate(torch.tensor([3, 950, 7]))
+    assert sorted(sampler.active.tolist()) == [3, 7, 950]
+    assert dict(zip(sampler.active.tolist(), sampler.weights.tolist(), strict=True)) == {
+        3: 0.25,
+        7: 0.25,
+        950: 0.5,
+    }
+    assert set(sampler.everyone(200).tolist()) == {3, 7, 950}
+
+
+def test_source_rows_are_drawn_uniformly_from_the_labelled_ones():
+    drawn = sampler_over(crowded_rows(), 5)
+    seen = torch.cat([drawn.source(40) for _ in range(500)])
+    assert int(seen.max()) < 50
+    assert chisquare(torch.bincount(seen, minlength=50).numpy()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("count", [50, 64])
+def test_a_batch_that_holds_all_source_rows_is_dealt_whole(count):
+    assert sampler_over(crowded_rows(), 5).source(count).tolist() == list(range(50))
+
+
+def test_the_same_seed_draws_the_same_rows():
+    rows = crowded_rows()
+    first, again, other = (sampler_over(rows, 5, seed) for seed in (1, 1, 2))
+    drawn = first.everyone(100)
+    assert torch.equal(drawn, again.everyone(100))
+    assert not torch.equal(drawn, other.everyone(100))
