@@ -50,6 +50,8 @@ class Rows:
                 f"x, y, u and labelled have {len(x)}, {len(y)}, {len(u)} and {len(labelled)} rows; "
                 "they must have the same number."
             )
+        if weight is not None and len(weight) != len(x):
+            raise ValueError(f"weight has {len(weight)} rows and x {len(x)}; they must agree.")
         self.x = x
         self.y = torch.where(labelled.view(-1, *[1] * (y.dim() - 1)), y, torch.zeros_like(y))
         self.u = u if u.dim() == 2 else u[:, None]

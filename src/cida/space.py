@@ -189,6 +189,8 @@ class Line(Space):
         low, high = torch.quantile(
             u.double()[thinned(len(u), ANCHOR_ROWS)], torch.tensor([0.005, 0.995]).double()
         )
+        if not high > low:
+            low, high = u.min(), u.max()
         return torch.linspace(float(low), float(high), count, dtype=torch.float64)[:, None]
 
     def bins(self, u: Tensor, count: int) -> Bins:
@@ -361,11 +363,14 @@ def _k_means(space: Space, u: Tensor, count: int, rounds: int = 25) -> Tensor:
     if len(points) <= count:
         return points
     centres = u[torch.randint(len(u), (1,), generator=generator)]
-    nearest = space.distance(u, centres)[:, 0]
+    trials = 2 + int(math.log(count))  # greedy k-means++: the best of a few draws each time
+    nearest = space.distance(u, centres).square()
     while len(centres) < count and float(nearest.max()) > 0:
-        pick = torch.multinomial(nearest.square(), 1, generator=generator)
-        centres = torch.cat([centres, u[pick]])
-        nearest = torch.minimum(nearest, space.distance(u, u[pick])[:, 0])
+        pick = torch.multinomial(nearest[:, 0], trials, replacement=True, generator=generator)
+        after = torch.minimum(nearest, space.distance(u, u[pick]).square())
+        best = after.sum(0).argmin()[None]
+        centres = torch.cat([centres, u[pick[best]]])
+        nearest = after[:, best]
     for _ in range(rounds):
         owner = space.distance(u, centres).argmin(1)
         owned = [u[owner == cell] for cell in range(len(centres))]

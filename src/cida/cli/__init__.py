@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         Console().print(f"cida {__version__}")
         return 0
-    verb = tyro.extras.subcommand_cli_from_dict(
+    verb: Verb = tyro.extras.subcommand_cli_from_dict(
         VERBS, prog="cida", description=DESCRIPTION, args=arguments, sort_subcommands=False
     )
     try:

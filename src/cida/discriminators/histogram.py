@@ -38,7 +38,7 @@ class Histogram(Discriminator):
         super().__init__(body, hidden)
         if bins < 2:
             raise ValueError(f"bins must be at least 2, got {bins}.")
-        if kernel < 0:
+        if not kernel >= 0:
             raise ValueError(f"kernel must not be negative, got {kernel}; 0 gives hard bins.")
         self.bins = bins
         self.kernel = kernel
@@ -50,7 +50,7 @@ class Histogram(Discriminator):
         self.anchors = self.space.anchors(u, self.bins)
         apart = self.space.distance(self.anchors, self.anchors)
         apart.fill_diagonal_(torch.inf)
-        self.bandwidth = self.kernel * apart.min(1).values.mean()
+        self.bandwidth = (self.kernel * apart.min(1).values.mean()).clamp(min=1e-12)
 
     @property
     def belief_width(self) -> int:

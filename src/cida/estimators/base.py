@@ -103,6 +103,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # --- fitting ---------------------------------------------------------------------------------
 
+    @inputs.all_or_nothing
     def fit(
         self,
         X: Any,
@@ -142,7 +143,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     f"y has no unlabelled row among its {len(x)}, so there is no target to adapt "
                     "to; training on the source alone.",
                     CidaWarning,
-                    stacklevel=2,
+                    stacklevel=inputs.outside(),
                 )
         self._seen = inputs.distinct_index(u)
         self._train(self._rows(x, labels, u, weight))
@@ -202,6 +203,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         width = self._probe(encoder, rows)
         predictor = self._make_predictor(width)
         self._n_features_out = width
+        inputs.check_predictor(predictor.eval(), width, self._output_width())
         if not adapting:
             return self._source_only(encoder, predictor)
         return Adversarial(
@@ -351,7 +353,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _known(self, y: Any, rows: int) -> Labels:
         """The labels that can be scored against; unlabelled rows are left out."""
-        return self._read_labels(y, rows, self.index_width_ is not None, None)
+        return inputs.read_labels(y, rows, indexed=True, source=None)
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -366,9 +368,10 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         path: str | os.PathLike[str],
         encoder: nn.Module | None = None,
         predictor: nn.Module | None = None,
+        discriminator: Discriminator | None = None,
     ) -> Self:
-        """Reads a file that `save` wrote; pass your own encoder or predictor again."""
-        model = saving.load_estimator(path, encoder, predictor)
+        """Reads a file that `save` wrote; pass modules of your own again."""
+        model = saving.load_estimator(path, encoder, predictor, discriminator)
         if not isinstance(model, cls):
             raise saving.ModelFileError(
                 f"{path} holds a {type(model).__name__}, not a {cls.__name__}; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -61,6 +61,14 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     """
 
     class_weight: Any = None
+
+    __metadata_request__predict_proba: ClassVar = {"domain_index": True}
+
+    def _known(self, y: Any, rows: int) -> Labels:
+        labels = inputs.read_labels(y, rows, indexed=True, source=None)
+        if self.index_width_ is None or -1 in self.classes_.tolist():
+            return labels
+        return inputs.without_minus_one(labels)
 
     def _read_labels(self, y: Any, rows: int, indexed: bool, source: Any) -> Labels:
         labels = super()._read_labels(y, rows, indexed, source)
@@ -127,5 +135,5 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         predicted = self.predict(X, domain_index=domain_index)
         labels = self._known(y, len(predicted))
         rows = labels.labelled
-        weight = None if sample_weight is None else inputs.as_array(sample_weight)[rows]
+        weight = inputs.score_weight(sample_weight, rows)
         return float(accuracy_score(labels.known, predicted[rows], sample_weight=weight))

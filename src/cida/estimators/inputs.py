@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from sklearn.utils.validation import column_or_1d
-from torch import Tensor
+from torch import Tensor, nn
 
 from cida.space import Space, line_space, thinned
 
 __all__ = ["CidaWarning", "Labels"]
 
 Array = np.ndarray[Any, Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 _NO_LABEL = "y has no labelled row among its {rows}; label some rows, the others are the target."
@@ -31,6 +35,31 @@ _LEAST = {
     "batch_size": 1,
     "averaging": 0,
 }
+_FRACTIONS = ("lambda_d", "curriculum", "averaging")
+
+
+def all_or_nothing(fit: F) -> F:
+    """A fit that fails leaves the model as it was."""
+
+    @functools.wraps(fit)
+    def whole(self: Any, *arguments: Any, **named: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *arguments, **named)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole  # type: ignore[return-value]
+
+
+def outside() -> int:
+    """The ``stacklevel`` of the first caller outside this package and scikit-learn."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("cida", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 class CidaWarning(UserWarning):
@@ -59,8 +88,9 @@ def check_length(name: str, values: Any, rows: int) -> None:
 
 def check_finite(name: str, values: Array) -> None:
     """Refuses NaN and infinity, and says where the first one is."""
-    if np.isfinite(values.sum(dtype=np.float64)):  # one pass; an overflow only costs a second
-        return
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):  # one pass; an overflow costs a second
+            return
     flat = values.reshape(len(values), -1)
     bad = ~np.isfinite(flat)
     if not bad.any():
@@ -79,7 +109,20 @@ def as_array(values: Any) -> Array:
         return np.asarray(values.detach().cpu().numpy())
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
-    return np.asarray(values)
+    array = np.asarray(values)
+    if array.dtype.kind in "US":  # numpy turns NaN, None and numbers beside text into text
+        array = np.asarray(values, dtype=object)
+    return array
+
+
+def label_array(y: Any) -> Array:
+    """As `as_array`, but integers with gaps stay integers."""
+    if not isinstance(y, Tensor) and hasattr(y, "to_numpy"):
+        if hasattr(y, "null_count"):  # polars
+            return np.array(y.to_list(), dtype=object) if y.null_count() else as_array(y)
+        if hasattr(getattr(y, "dtype", None), "na_value"):  # a pandas extension type
+            return np.asarray(y.to_numpy(dtype=object))
+    return as_array(y)
 
 
 def check_index(domain_index: Any, rows: int, width: int | None = None) -> Tensor:
@@ -113,7 +156,8 @@ def _numbers(raw: Array) -> Array:
             )
         except (TypeError, ValueError):
             pass
-    example = next((v for v in raw.flat if not _missing(v)), None)
+    numbers = Real, np.bool_
+    example = next((v for v in raw.flat if not (_missing(v) or isinstance(v, numbers))), None)
     raise ValueError(
         f"domain_index holds {type(example).__name__} values such as {str(example)!r}; it must "
         "be numbers: turn dates into days or seconds, and leave names out."
@@ -133,8 +177,12 @@ def fit_space(space: Space | None, u: Tensor) -> Space:
             f"domain_index has {u.shape[1]} columns but space={space!r} is for {space.width}; "
             "give one Line or Periodic for each column, in a Product."
         )
+    place = space.coordinates(u)
     for column in range(u.shape[1]):
-        if bool((u[:, column] == u[0, column]).all()):
+        gap = place[:, column] - place[0, column]
+        if turn := space.turns[column]:
+            gap = gap - turn * torch.round(gap / turn)
+        if float(gap.abs().max()) <= (1e-9 if turn else 0.0):
             where = f" in column {column}" if u.shape[1] > 1 else ""
             raise ValueError(
                 f"domain_index is constant{where} (every row has {float(u[0, column]):g}); "
@@ -145,7 +193,7 @@ def fit_space(space: Space | None, u: Tensor) -> Space:
 
 def read_labels(y: Any, rows: int, *, indexed: bool, source: Any) -> Labels:
     """Which labels may be read: those inside ``source``, or else those that are not missing."""
-    values = as_array(y)
+    values = label_array(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=True)
     if values.ndim != 1:
@@ -161,6 +209,11 @@ def read_labels(y: Any, rows: int, *, indexed: bool, source: Any) -> Labels:
     if not labelled.any():
         raise ValueError(_NO_LABEL.format(rows=rows))
     if not labelled.all() and not indexed:
+        if source is not None:
+            raise ValueError(
+                f"source leaves out {int((~labelled).sum())} of {rows} rows but domain_index is "
+                "not given; give it so that they can serve as the target, or drop them."
+            )
         raise ValueError(
             f"y is missing (NaN or None) in {int((~labelled).sum())} of {rows} rows but "
             "domain_index is not given; give it so that they can serve as the target, or drop them."
@@ -184,6 +237,26 @@ def check_finite_labels(known: Array) -> None:
             f"Input y contains infinity in {int(np.isinf(known).sum())} rows; mark unlabelled rows "
             "with NaN and drop broken ones."
         )
+
+
+@torch.no_grad()
+def check_predictor(predictor: nn.Module, inputs: int, outputs: int) -> None:
+    """Refuses a predictor that does not give one number for each class, or one for a regression."""
+    found = tuple(predictor(torch.zeros(2, inputs)).shape)
+    if found != (2, outputs):
+        raise ValueError(
+            f"predictor gives an output of shape {found} for 2 rows; it must give {outputs} "
+            "numbers for each row."
+        )
+
+
+def score_weight(sample_weight: Any, labelled: Array) -> Array | None:
+    """The weights of the labelled rows."""
+    if sample_weight is None:
+        return None
+    weight = as_array(sample_weight)
+    check_length("sample_weight", weight, len(labelled))
+    return weight[labelled]
 
 
 def as_numbers(known: Array) -> Array:
@@ -221,13 +294,20 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
     """Refuses settings that cannot work, by name."""
     for name, least in _LEAST.items():
         value = parameters[name]
-        if value is not None and not (isinstance(value, Real) and float(value) >= least):
-            raise ValueError(f"{name} must be a number of at least {least}, got {value!r}.")
+        if value is None and name in ("steps", "batch_size"):
+            continue
+        kind, word = (Real, "number") if name in _FRACTIONS else (Integral, "whole number")
+        if not (isinstance(value, kind) and float(value) >= least):
+            raise ValueError(f"{name} must be a {word} of at least {least}, got {value!r}.")
     for name, most in {"averaging": 0.999999, "curriculum": 1.0}.items():
         if parameters[name] > most:
             raise ValueError(f"{name} must be at most {most}, got {parameters[name]!r}.")
-    if not parameters["learning_rate"] > 0:
-        raise ValueError(f"learning_rate must be above 0, got {parameters['learning_rate']!r}.")
+    hidden = parameters["hidden"]
+    if not len(hidden) or not all(isinstance(w, Integral) and int(w) >= 1 for w in hidden):
+        raise ValueError(f"hidden must hold layer widths of at least 1, got {hidden!r}.")
+    rate = parameters["learning_rate"]
+    if not (isinstance(rate, Real) and float(rate) > 0):
+        raise ValueError(f"learning_rate must be a number above 0, got {rate!r}.")
     if parameters["schedule"] not in ("cosine", "constant"):
         raise ValueError(
             f"schedule must be 'cosine' or 'constant', got {parameters['schedule']!r}."
@@ -243,6 +323,11 @@ def _natural(values: Array, labelled: Array) -> Array:
     """Known labels in a plain dtype; unlabelled places get any known label, never read."""
     known = values[labelled]
     if values.dtype.kind == "O":
+        kinds = {str if isinstance(v, str) else Real for v in known}
+        if len(kinds) > 1:
+            raise ValueError(
+                "y mixes text with numbers (str with int or float); give labels of one type."
+            )
         known = np.asarray(known.tolist())
     filled = np.full(len(values), known[0], dtype=known.dtype)
     filled[labelled] = known
@@ -250,7 +335,7 @@ def _natural(values: Array, labelled: Array) -> Array:
 
 
 def _mask(source: Any, rows: int) -> Array:
-    mask = as_array(source)
+    mask = as_array(source).copy()  # pandas hands out read-only memory
     if mask.ndim != 1:
         raise ValueError(f"source has {mask.ndim} dimensions; give one boolean for each row of X.")
     check_length("source", mask, rows)
@@ -272,7 +357,7 @@ def _is_missing(values: Array) -> Array:
 def _missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, float) and value != value
+    return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def warn_far_index(space: Space, u: Tensor, seen: Tensor) -> None:
@@ -286,10 +371,10 @@ def warn_far_index(space: Space, u: Tensor, seen: Tensor) -> None:
     high = ", ".join(f"{float(v):g}" for v in seen.max(0).values)
     unit = " scaled units" if space.width > 1 else ""
     warnings.warn(
-        f"domain_index is far outside the fitted range in {int(far.sum())} of {len(u)} rows: up to "
+        f"domain_index is far from what was fitted in {int(far.sum())} of {len(u)} rows: up to "
         f"{float(distance.max()) * space.unit:.3g}{unit} away from the nearest index seen in "
-        f"training ({low} to {high}); nothing was learned about that range, so do not trust "
+        f"training ({low} to {high}); nothing was learned so far away, so do not trust "
         "predictions there.",
         CidaWarning,
-        stacklevel=4,
+        stacklevel=outside(),
     )

@@ -63,5 +63,5 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
         predicted = self.predict(X, domain_index=domain_index)
         labels = self._known(y, len(predicted))
         rows = labels.labelled
-        weight = None if sample_weight is None else inputs.as_array(sample_weight)[rows]
+        weight = inputs.score_weight(sample_weight, rows)
         return float(r2_score(labels.known, predicted[rows], sample_weight=weight))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.discriminators import DISCRIMINATORS, Discriminator
+from cida.estimators.inputs import CidaWarning, outside
 from cida.estimators.scaling import Scaling
 from cida.space import Space, space_from_dict
 from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
@@ -51,15 +53,19 @@ def load_estimator(
     path: str | os.PathLike[str],
     encoder: nn.Module | None = None,
     predictor: nn.Module | None = None,
+    discriminator: Discriminator | None = None,
 ) -> CIDAEstimator:
-    """The estimator in the file; your own encoder or predictor must be passed again."""
+    """The estimator in the file; modules of your own must be passed again.
+
+    A discriminator of your own is needed to fit again, not to predict.
+    """
     tensors, header = read_model_file(path)
     try:
-        return _rebuild(tensors, header, encoder, predictor)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        return _rebuild(tensors, header, encoder, predictor, discriminator)
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, ModelFileError):
             raise
-        reason = str(error).splitlines()[0]
+        reason = " ".join(str(error).split())
         raise ModelFileError(
             f"{os.fspath(path)} does not hold a whole model ({reason}); save the model again, and "
             "pass load() the same encoder and predictor classes that it was fitted with."
@@ -71,6 +77,7 @@ def _rebuild(
     header: dict[str, Any],
     encoder: nn.Module | None,
     predictor: nn.Module | None,
+    discriminator: Discriminator | None,
 ) -> CIDAEstimator:
     from cida.estimators import CIDAClassifier, CIDARegressor  # they import this module
 
@@ -83,6 +90,15 @@ def _rebuild(
                 f"load(path, {name}=...)."
             )
         parameters[name] = given
+    if parameters["discriminator"] == _OWN:
+        parameters["discriminator"] = discriminator
+        if discriminator is None:
+            warnings.warn(
+                "discriminator was one of your own and is not stored in the file; predictions are "
+                "the same, but to fit again pass it: load(path, discriminator=...).",
+                CidaWarning,
+                stacklevel=outside(),
+            )
     model = classes[header["class"]](**parameters)
     model.space_ = space_from_dict(header["space"])
     model.index_width_ = header["index_width"]
@@ -112,16 +128,24 @@ def _plain(value: Any) -> Any:
         return _discriminator_words(value) if isinstance(value, Discriminator) else _OWN
     if isinstance(value, Space):
         return {"space": value.to_dict()}
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, dict):  # as pairs: JSON would turn the keys into text
+        return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
     try:
-        return json.loads(json.dumps(value, allow_nan=False))
+        return json.loads(json.dumps(value, allow_nan=False, default=_number))
     except (TypeError, ValueError):
         return None
 
 
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
 def _object(value: Any) -> Any:
     """Undoes `_plain`."""
+    if isinstance(value, dict) and "pairs" in value:
+        return {k: _object(v) for k, v in value["pairs"]}
     if isinstance(value, dict) and "discriminator" in value:
         return DISCRIMINATORS[value["discriminator"]](**value["settings"])
     if isinstance(value, dict) and "space" in value:
@@ -130,15 +154,15 @@ def _object(value: Any) -> Any:
 
 
 def _discriminator_words(discriminator: Discriminator) -> Any:
-    """A built-in head by name and settings; one of the user's own is not kept."""
+    """A built-in head by name and settings; one of the user's own only as such."""
     for name, kind in DISCRIMINATORS.items():
         if type(discriminator) is kind and discriminator.body is None:
             settings = [p for p in inspect.signature(kind).parameters if p != "body"]
             return {
                 "discriminator": name,
-                "settings": {p: getattr(discriminator, p) for p in settings},
+                "settings": {p: _plain(getattr(discriminator, p)) for p in settings},
             }
-    return None
+    return _OWN
 
 
 def _names(model: CIDAEstimator) -> list[str] | None:

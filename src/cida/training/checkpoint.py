@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -52,7 +53,11 @@ def write_model_file(
 ) -> None:
     """Tensors and a JSON header in one safetensors file."""
     text = json.dumps({"format": FORMAT_VERSION, **header}, allow_nan=False)
-    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # Copies, since safetensors refuses layers that share their weights.
+    content = {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }
     write_atomically(path, save(content, metadata={_HEADER: text}))
 
 
@@ -61,18 +66,19 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], di
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file at {path}; check the path.")
-    with path.open("rb") as file:
-        start = file.read(2)
-    if start[:1] == b"\x80" or start == b"PK":
-        raise ModelFileError(
-            f"{path} is a pickle (or a torch.save archive), which can run any code when it is "
-            "opened; cida reads only files written by its own save()."
-        )
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
+        # Only now: a safetensors file opens with its header's length, which may look the same.
+        with path.open("rb") as file:
+            start = file.read(2)
+        if start[:1] == b"\x80" or start == b"PK":
+            raise ModelFileError(
+                f"{path} is a pickle (or a torch.save archive), which can run any code when it is "
+                "opened; cida reads only files written by its own save()."
+            ) from None
         raise ModelFileError(
             f"{path} is damaged or cut short ({error}); save the model again or copy it again."
         ) from None

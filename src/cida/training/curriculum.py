@@ -21,7 +21,7 @@ class Curriculum:
 
     def __init__(self, distance: Tensor, steps: int, share: float, stages: int = 20) -> None:
         self.distance = distance
-        self.stages = stages if share > 0 else 1
+        self.stages = max(1, min(stages, int(share * steps)))
         self.steps_a_stage = share * steps / self.stages
 
     def stage(self, step: int) -> int:

@@ -131,7 +131,7 @@ class Average:
     """An exponential moving average of weights: the equilibrium rather than the last swing.
 
     The game keeps circling the equilibrium; on Circle the averaged weights score points above the
-    last ones. The decay grows from 0.1, so that short runs are not anchored to their start.
+    last ones. The decay grows from 2/11, so that short runs are not anchored to their start.
     """
 
     def __init__(self, modules: Iterable[nn.Module], decay: float) -> None:
@@ -159,7 +159,7 @@ class _Log:
     def __init__(self, training: Training, callbacks: list[Callback]) -> None:
         self.training = training
         self.callbacks = callbacks
-        self.every = max(1, training.steps // max(1, training.events))
+        self.every = math.ceil(training.steps / max(1, training.events))
         self.started = time.perf_counter()
         self._clear()
 
