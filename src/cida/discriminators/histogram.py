@@ -59,13 +59,15 @@ class Histogram(Discriminator):
     def target(self, u: Tensor) -> Tensor:
         """The soft histogram of each row: the kernel around u, over the anchors."""
         assert self.space is not None
-        distance = self.space.distance(u, self.anchors)
+        # Exact differences of raw values first; scaled distances are small enough for float32.
+        distance = self.space.distance(u, self.anchors).to(torch.get_default_dtype())
         if self.kernel == 0:
             return nn.functional.one_hot(distance.argmin(1), len(self.anchors)).to(distance.dtype)
-        return torch.softmax(-distance.square() / (2 * self.bandwidth.square()), dim=1)
+        sharpness = 0.5 / float(self.bandwidth) ** 2
+        return torch.softmax(distance.square_().mul_(-sharpness), dim=1)
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
-        return -(target * params.log_softmax(1)).sum(1)
+        return nn.functional.cross_entropy(params, target, reduction="none")
 
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
         return (weights @ self.target(u).to(weights.dtype)).clamp(min=1e-12).log()
