@@ -5,13 +5,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
 .PHONY: demo test lint speed clean
 
-demo: $(VENV)/.installed-plot
+demo: $(VENV)/.installed
 	$(BIN)/cida demo
 
-test: $(VENV)/.installed-test lint
+test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.installed-test
@@ -20,20 +21,21 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-speed: $(VENV)/.installed-plot
+speed: $(VENV)/.installed
 	$(BIN)/cida speed
 
 $(VENV)/bin/python:
-	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'cida needs Python 3.11 or newer: run make with PYTHON=python3.11')"
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'cida needs Python 3.11 or newer: make PYTHON=python3.11')"
 	$(PYTHON) -m venv $(VENV)
 
-# torch first and pinned: asked for by a range, pip would take the build for graphics cards.
-$(VENV)/.installed-torch: constraints.txt | $(VENV)/bin/python
-	$(PIP) install -q -c constraints.txt torch==$$(sed -n 's/^torch==//p' constraints.txt)
+# torch alone, first and pinned: asked for by a range, pip would take the build for graphics cards.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) install -q -c constraints.txt $(TORCH)
+	$(PIP) install -q -c constraints.txt -e .
 	touch $@
 
-$(VENV)/.installed-%: pyproject.toml constraints.txt $(VENV)/.installed-torch
-	$(PIP) install -q -c constraints.txt -e ".[$*]"
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(PIP) install -q -c constraints.txt -e ".[test]"
 	touch $@
 
 clean:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["CIRCLE", "Recipe"]
@@ -16,6 +16,11 @@ class Recipe:
     method: str
     title: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_settings(self, **changes: Any) -> Recipe:
+        """The same recipe with these settings changed; None leaves a setting as it is."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        return replace(self, settings={**self.settings, **given})
 
 
 def _by_method(*recipes: Recipe) -> dict[str, Recipe]:

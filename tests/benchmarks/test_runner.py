@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from cida.benchmarks.recipes import CIRCLE, Recipe
+from cida.benchmarks.runner import Row, fingerprint, run_recipe, summarise
+from cida.benchmarks.speed import step_over_floor
+from cida.datasets import World, circle
+
+
+def row(method, accuracy):
+    return Row(method, 0, 1.0, accuracy, [], 1.0)
+
+
+def test_the_summary_is_mean_sample_deviation_and_worst_seed():
+    lines = summarise([row("a", 0.8), row("b", 0.5), row("a", 0.9), row("a", 1.0)])
+    assert [line["method"] for line in lines] == ["a", "b"]
+    assert lines[0]["target_accuracy_mean"] == pytest.approx(0.9)
+    assert lines[0]["target_accuracy_std"] == pytest.approx(np.std([0.8, 0.9, 1.0], ddof=1))
+    assert lines[0]["target_accuracy_worst"] == 0.8
+    assert (lines[1]["seeds"], lines[1]["target_accuracy_std"]) == (1, 0.0)
+
+
+def test_equal_data_have_equal_fingerprints_and_others_do_not():
+    data = np.arange(6.0)
+    assert fingerprint(data) == fingerprint(data.copy())
+    assert fingerprint(data) != fingerprint(data.reshape(2, 3))
+    assert fingerprint(data) != fingerprint(data.astype(np.float32))
+    assert fingerprint(data) != fingerprint(np.where(data == 3, 3.1, data))
+
+
+def test_a_run_never_reads_a_target_label(tmp_path):
+    world = circle(points=10)
+    flipped = np.where(world.source, world.y, 1 - world.y)
+    poisoned = World(world.name, world.x, flipped, world.u, world.source)
+    recipe = CIRCLE["histogram"].with_settings(steps=10)
+    clean = run_recipe(recipe, world, 0, tmp_path / "a")
+    other = run_recipe(recipe, poisoned, 0, tmp_path / "b")
+    np.testing.assert_array_equal(clean.predicted, other.predicted)
+    assert clean.row.target_accuracy == pytest.approx(1 - other.row.target_accuracy)
+    model = "model.safetensors"
+    assert (tmp_path / "a" / model).read_bytes() == (tmp_path / "b" / model).read_bytes()
+
+
+def test_settings_left_at_none_stay_as_they_are():
+    recipe = Recipe("a", "A", {"lambda_d": 2.0})
+    assert recipe.with_settings(lambda_d=None, steps=3).settings == {"lambda_d": 2.0, "steps": 3}
+    assert recipe.settings == {"lambda_d": 2.0}
+
+
+def test_a_step_is_slower_than_its_floor_and_the_ratio_is_theirs():
+    found = step_over_floor("l2", steps=5)
+    assert found.floor_ms > 0
+    assert found.step_ms / found.floor_ms == pytest.approx(found.ratio, rel=1.0)
