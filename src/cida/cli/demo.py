@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cida.benchmarks.recipes import CIRCLE
-from cida.benchmarks.runner import Outcome, Row, run_recipe, summarise, versions, write_results
+from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
+from cida.benchmarks.tables import result_lines
 from cida.datasets import circle
 from cida.report import toy_report
 from cida.training.checkpoint import write_atomically
@@ -56,7 +57,7 @@ class Demo:
         }
         page = toy_report(circle(seed=self.first_seed), outcomes, facts)
         write_atomically(self.out / "report.html", page.encode())
-        console.print(_table(outcomes, rows))
+        console.print(_table(outcomes))
         console.print("The report, to open in a browser:")
         console.print(str((self.out / "report.html").resolve()), soft_wrap=True, highlight=False)
         return 0
@@ -93,24 +94,12 @@ class Demo:
         return " ".join([*words, "--methods", *self.methods])
 
 
-def _table(outcomes: list[Outcome], rows: list[Row]) -> Table:
+def _table(outcomes: list[Outcome]) -> Table:
     titles = {outcome.recipe.method: outcome.recipe.title for outcome in outcomes}
-    summary = summarise(rows)
-    base = next((s["target_accuracy_mean"] for s in summary if s["method"] == "source-only"), None)
+    lines = [line.words() for line in result_lines([o.row for o in outcomes], titles)]
     table = Table(title="Circle: accuracy %, 6 source and 24 target domains")
-    for name in ("method", "source", "target", "std", "worst seed", "gain", "seconds"):
+    for name in lines[0]:
         table.add_column(name, justify="left" if name == "method" else "right")
-    for line in summary:
-        mine = [row for row in rows if row.method == line["method"]]
-        target = line["target_accuracy_mean"]
-        plain = base is None or line["method"] == "source-only"
-        table.add_row(
-            titles[line["method"]],
-            f"{100 * sum(row.source_accuracy for row in mine) / len(mine):.1f}",
-            f"{100 * target:.1f}",
-            f"{100 * line['target_accuracy_std']:.1f}" if line["seeds"] > 1 else "",
-            f"{100 * line['target_accuracy_worst']:.1f}",
-            "" if plain else f"{100 * (target - base):+.1f}",
-            f"{sum(row.seconds for row in mine) / len(mine):.0f}",
-        )
+    for line in lines:
+        table.add_row(*line.values())
     return table

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cida.benchmarks.runner import Outcome, summarise
+from cida.benchmarks.runner import Outcome
+from cida.benchmarks.tables import result_lines
 from cida.datasets import World
 from cida.report.svg import Band, Marks, Series, index_colour, line_chart, scatter
 
@@ -57,48 +58,30 @@ def _titles(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 def _lead(world: World, outcomes: Sequence[Outcome]) -> str:
     domains, sources = len(np.unique(world.u)), len(np.unique(world.u[world.source]))
-    summary = summarise(outcome.row for outcome in outcomes)
-    best = max(summary, key=lambda line: float(line["target_accuracy_mean"]))
+    lines = result_lines([outcome.row for outcome in outcomes], _titles(outcomes))
+    best = max(lines, key=lambda line: line.target)
     return (
         f"<p class='lead'>{domains} domains named by a continuous index u. Labels exist in the "
         f"first {sources}; the other {domains - sources} are the target, where no label is used. "
-        f"Best on the target: <b>{escape(_titles(outcomes)[best['method']])}</b>, "
-        f"{100 * best['target_accuracy_mean']:.1f} %.</p>"
+        f"Best on the target: <b>{escape(best.title)}</b>, "
+        f"{100 * best.target:.1f} %.</p>"
     )
 
 
 def _table(outcomes: Sequence[Outcome]) -> str:
-    titles = _titles(outcomes)
-    summary = summarise(outcome.row for outcome in outcomes)
-    base = next((s["target_accuracy_mean"] for s in summary if s["method"] == "source-only"), None)
-    best = max(float(line["target_accuracy_mean"]) for line in summary)
+    lines = result_lines([outcome.row for outcome in outcomes], _titles(outcomes))
+    best = max(line.target for line in lines)
+    head = "".join(f"<th scope='col'>{name}</th>" for name in lines[0].words())
     rows = []
-    for line in summary:
-        mine = [o.row for o in outcomes if o.recipe.method == line["method"]]
-        target = float(line["target_accuracy_mean"])
-        gain = (
-            ""
-            if base is None or line["method"] == "source-only"
-            else f"{100 * (target - base):+.1f}"
-        )
-        cells = [
-            escape(titles[line["method"]]),
-            f"{100 * np.mean([row.source_accuracy for row in mine]):.1f}",
-            f"{100 * target:.1f}",
-            f"{100 * line['target_accuracy_std']:.1f}" if line["seeds"] > 1 else "",
-            f"{100 * line['target_accuracy_worst']:.1f}",
-            gain,
-            f"{np.mean([row.seconds for row in mine]):.0f}",
-        ]
-        kind = " class='best'" if target == best else ""
-        rows.append(f"<tr{kind}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    heads = ["method", "source %", "target %", "std", "worst seed", "gain", "seconds"]
-    head = "".join(f"<th scope='col'>{name}</th>" for name in heads)
-    seeds = int(summary[0]["seeds"])
-    note = f"{seeds} seed{'s' if seeds > 1 else ''}; gain is in points of target accuracy over "
+    for line in lines:
+        kind = " class='best'" if line.target == best else ""
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in line.words().values())
+        rows.append(f"<tr{kind}>{cells}</tr>")
+    seeds = lines[0].seeds
     return (
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        f"<p class='soft'>{note}Source-Only. Target labels serve for scoring alone.</p>"
+        f"<p class='soft'>{seeds} seed{'s' if seeds > 1 else ''}; accuracy in %, gain in points of "
+        "target accuracy over Source-Only. Target labels serve for scoring alone.</p>"
     )
 
 
@@ -122,7 +105,7 @@ def _index_panel(world: World) -> str:
         f"<div class='ends'><span>u = {low:g}</span><span>u = {high:g}</span></div>"
     )
     picture = scatter(groups, "the data coloured by u", world.x[world.source])
-    return _figure("Domains", "the data, coloured by the index u", picture, ramp)
+    return _figure("Domains", "coloured by the index u", picture, ramp)
 
 
 def _share(world: World, value: float) -> float:
@@ -164,9 +147,15 @@ def _accuracy_chart(world: World, outcomes: Sequence[Outcome]) -> str:
         spread = (scores.min(0).tolist(), scores.max(0).tolist()) if len(runs) > 1 else None
         series.append(Series(title, middle, scores.mean(0).tolist(), f"s{number % 6}", spread))
     source = world.u[world.source]
-    bands = [Band(max(float(source.min()), series[0].x[0]), float(source.max()), "source")]
     chart = line_chart(
-        series, "accuracy against u", "u", "accuracy", (0.0, 1.0), bands, percent=True
+        series,
+        "accuracy against u",
+        "u",
+        "accuracy",
+        (0.0, 1.0),
+        [Band(float(source.min()), float(source.max()), "source")],
+        (float(world.u.min()), float(world.u.max())),
+        percent=True,
     )
     return f"<figure>{_legend(series)}{chart}</figure>"
 

@@ -35,7 +35,7 @@ class Axes:
     x_range: tuple[float, float]
     y_range: tuple[float, float]
     left: float = 44
-    right: float = 10
+    right: float = 22
     top: float = 10
     bottom: float = 36
 
@@ -88,7 +88,7 @@ def scatter(
     """Points in the plane, without ticks; ``box`` (its points) is framed as the source."""
     x = np.concatenate([group.x for group in groups])
     y = np.concatenate([group.y for group in groups])
-    axes = Axes(size, size * 0.8, _padded(x), _padded(y), left=6, right=6, top=6, bottom=6)
+    axes = Axes(size, size * 0.8, _padded(x), _padded(y), left=6, right=6, top=6, bottom=20)
     parts = [_path(group, axes) for group in groups]
     if box is not None:
         parts.append(_frame(box, axes))
@@ -102,13 +102,14 @@ def line_chart(
     y_name: str,
     y_range: tuple[float, float],
     bands: Sequence[Band] = (),
-    size: tuple[float, float] = (640, 300),
+    x_range: tuple[float, float] | None = None,
+    size: tuple[float, float] = (1000, 340),
     y_ticks: int = 5,
     percent: bool = False,
 ) -> str:
     """Lines over a common x axis, named in a legend of the page's own."""
     every_x = [value for line in series for value in line.x]
-    axes = Axes(*size, (min(every_x), max(every_x)), y_range)
+    axes = Axes(*size, x_range or (min(every_x), max(every_x)), y_range)
     parts = [_band(band, axes) for band in bands]
     parts += _grid(axes, x_name, y_name, y_ticks, percent)
     for line in series:
@@ -139,7 +140,9 @@ def _path(group: Marks, axes: Axes) -> str:
     elif group.shape == "cross":
         data = "".join(f"M{x - 1.5:.1f} {y - 1.5:.1f}l3 3m-3 0l3-3" for x, y in points)
     else:
-        data = "".join(f"M{x - 3:.1f} {y:.1f}a3 3 0 1 0 6 0a3 3 0 1 0-6 0" for x, y in points)
+        data = "".join(
+            f"M{x - 2.5:.1f} {y:.1f}a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0" for x, y in points
+        )
     return f'<path class="{group.shape} {group.style}"{pen} d="{data}"/>'
 
 
@@ -150,7 +153,8 @@ def _frame(points: Array, axes: Axes) -> str:
     return (
         f'<rect class="frame" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
         f'height="{height:.1f}" rx="4"/>'
-        f'<text class="frame-name" x="{left + width / 2:.1f}" y="{top - 4:.1f}">source</text>'
+        f'<text class="frame-name" x="{left + width / 2:.1f}" y="{top + height + 12:.1f}">'
+        "source</text>"
     )
 
 
@@ -159,7 +163,7 @@ def _band(band: Band, axes: Axes) -> str:
     return (
         f'<rect class="band" x="{left:.1f}" y="{axes.top}" width="{right - left:.1f}" '
         f'height="{axes.height - axes.top - axes.bottom:.1f}"/>'
-        f'<text class="band-name" x="{(left + right) / 2:.1f}" y="{axes.top + 14}">'
+        f'<text class="band-name" x="{(left + right) / 2:.1f}" y="{axes.height / 2:.1f}">'
         f"{escape(band.name)}</text>"
     )
 
