@@ -1,5 +1,6 @@
 import pytest
 
+from cida import CIDAClassifier, CIDARegressor
 from cida.datasets import World, circle
 
 
@@ -7,3 +8,13 @@ from cida.datasets import World, circle
 def world() -> World:
     """Six discs of twelve points; u is 0, 0.2 ... 1, the first two are the source."""
     return circle(domains=6, points=12, source_domains=2)
+
+
+@pytest.fixture(params=[CIDAClassifier, CIDARegressor])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def data(world):
+    return {"X": world.x, "y": world.training_labels, "domain_index": world.u}

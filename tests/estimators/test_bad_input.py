@@ -15,16 +15,6 @@ from cida import CIDAClassifier, CIDARegressor, CidaWarning, Periodic
 SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
-@pytest.fixture(params=[CIDAClassifier, CIDARegressor])
-def kind(request):
-    return request.param
-
-
-@pytest.fixture
-def data(world):
-    return {"X": world.x, "y": world.training_labels, "domain_index": world.u}
-
-
 @pytest.fixture
 def fitted(kind, data):
     return kind(**SMALL).fit(**data)

@@ -6,19 +6,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from cida import CIDAClassifier, CIDARegressor, Line, Periodic, Product
+from cida import CIDAClassifier, Line, Periodic, Product
 
 SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
-
-
-@pytest.fixture(params=[CIDAClassifier, CIDARegressor])
-def kind(request):
-    return request.param
-
-
-@pytest.fixture
-def data(world):
-    return {"X": world.x, "y": world.training_labels, "domain_index": world.u}
 
 
 def fit_is_refused(model, data, *words, error=ValueError):

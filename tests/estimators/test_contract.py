@@ -16,11 +16,6 @@ def weights(model):
     return {name: t.numpy().tobytes() for name, t in model.game_.state_dict().items()}
 
 
-@pytest.fixture(params=[CIDAClassifier, CIDARegressor])
-def kind(request):
-    return request.param
-
-
 @pytest.fixture(scope="module")
 def reference(world):
     """Fitted on float labels with NaN where unlabelled."""

@@ -23,16 +23,6 @@ def weights(model):
     return {name: t.numpy().tobytes() for name, t in model.game_.state_dict().items()}
 
 
-@pytest.fixture(params=[CIDAClassifier, CIDARegressor])
-def kind(request):
-    return request.param
-
-
-@pytest.fixture
-def data(world):
-    return {"X": world.x, "y": world.training_labels, "domain_index": world.u}
-
-
 # --- randomness -------------------------------------------------------------------------------
 
 

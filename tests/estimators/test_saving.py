@@ -32,16 +32,6 @@ from cida import (
 SMALL = {"steps": 5, "hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
-@pytest.fixture(params=[CIDAClassifier, CIDARegressor])
-def kind(request):
-    return request.param
-
-
-@pytest.fixture
-def data(world):
-    return {"X": world.x, "y": world.training_labels, "domain_index": world.u}
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.cida"

@@ -6,7 +6,7 @@ import copy
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cida.batch import Rows
 from cida.diagnostics import BinScore, score_by_bin
 from cida.diagnostics.accuracy import Metric
 from cida.discriminators import Discriminator, named_discriminator
-from cida.estimators import inputs, saving
+from cida.estimators import inputs, parameters, saving
 from cida.estimators.inputs import Array, CidaWarning, Labels
 from cida.estimators.scaling import Scaling
 from cida.games import Adversarial, Game, PredictionLoss, SourceOnly
@@ -103,7 +103,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # --- fitting ---------------------------------------------------------------------------------
 
-    @inputs.all_or_nothing
+    @parameters.all_or_nothing
     def fit(
         self,
         X: Any,
@@ -125,9 +125,9 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         sample_weight : weights of the prediction loss alone; a zero takes the label away.
         """
         x = self._read_x(X, reset=True)
-        inputs.check_parameters(self.get_params(deep=False), len(x))
+        parameters.check_parameters(self.get_params(deep=False), len(x))
         labels = self._read_labels(y, len(x), domain_index is not None, source)
-        labels, weight = self._read_weight(labels, sample_weight, x)
+        labels, weight = inputs.read_weight(labels, sample_weight, x)
         if domain_index is None:
             if len(x) <= self._batch_size(len(x)):
                 x, labels, weight = inputs.merge_repeats(x, labels, weight)
@@ -203,7 +203,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         width = self._probe(encoder, rows)
         predictor = self._make_predictor(width)
         self._n_features_out = width
-        inputs.check_predictor(predictor.eval(), width, self._output_width())
+        parameters.check_predictor(predictor.eval(), width, self._output_width())
         if not adapting:
             return self._source_only(encoder, predictor)
         return Adversarial(
@@ -271,20 +271,6 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         return inputs.read_labels(y, rows, indexed=indexed, source=source)
 
-    def _read_weight(self, labels: Labels, sample_weight: Any, x: Array) -> tuple[Labels, Array]:
-        """The weight of each row in the prediction loss; a weight of zero takes the label away."""
-        if sample_weight is None:
-            return labels, np.ones(len(x))
-        weight: Array = _check_sample_weight(
-            sample_weight, x, dtype=np.float64, ensure_non_negative=True
-        )
-        labelled = labels.labelled & (weight > 0)
-        if not labelled.any():
-            raise ValueError(
-                "sample_weight is zero on every labelled row; at least one must be positive."
-            )
-        return Labels(labels.values, labelled), weight
-
     def _prediction_weight(self, labels: Labels, weight: Array) -> Array:
         return weight
 
@@ -350,6 +336,16 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return score_by_bin(
             self.space_, u[rows], labels.known, predicted[rows], bins, self._bin_metric()
         )
+
+    def _score(
+        self, metric: Callable[..., Any], X: Any, y: Any, domain_index: Any, sample_weight: Any
+    ) -> float:
+        """A metric of scikit-learn's over the labelled rows."""
+        predicted = self.predict(X, domain_index=domain_index)
+        labels = self._known(y, len(predicted))
+        rows = labels.labelled
+        weight = inputs.score_weight(sample_weight, rows)
+        return float(metric(labels.known, predicted[rows], sample_weight=weight))
 
     def _known(self, y: Any, rows: int) -> Labels:
         """The labels that can be scored against; unlabelled rows are left out."""

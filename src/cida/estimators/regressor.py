@@ -60,8 +60,4 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
         """R^2 over the labelled rows."""
-        predicted = self.predict(X, domain_index=domain_index)
-        labels = self._known(y, len(predicted))
-        rows = labels.labelled
-        weight = inputs.score_weight(sample_weight, rows)
-        return float(r2_score(labels.known, predicted[rows], sample_weight=weight))
+        return self._score(r2_score, X, y, domain_index, sample_weight)
