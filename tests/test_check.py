@@ -78,6 +78,16 @@ class Forgetful(Histogram):
         return super().score(params * self.__dict__.setdefault("secret", torch.rand(())), target)
 
 
+class TwoTongues(L2):
+    """Its loss is right, but games play with its score, which says nothing."""
+
+    def loss(self, params, u):
+        return super().score(params, self.target(u).to(params.dtype))
+
+    def score(self, params, target):
+        return 0 * params.sum(1)
+
+
 class Broken(L2):
     def score(self, params, target):
         raise RuntimeError("no such thing")
@@ -94,6 +104,7 @@ class Broken(L2):
         (Unweighted, "fits the blind belief under weights"),
         (Forgetful, "comes back from its state"),
         (Broken, "gives one finite number a row"),
+        (TwoTongues, "gets no lower than the ceiling when the encoding says nothing"),
     ],
 )
 def test_a_planted_fault_is_named(kind, check_name):
@@ -111,6 +122,13 @@ class Deaf(Adversarial):
             yield move
 
 
+class Helping(Adversarial):
+    """The encoder lowers the discriminator's loss, where it should raise it."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments, lambda_d=-1.0, ceiling=False)
+
+
 class Peeking(SourceOnly):
     def moves(self, source, everyone):
         yield from super().moves(everyone, source)
@@ -125,6 +143,7 @@ class Unlisted(Adversarial):
     ("kind", "check_name"),
     [
         (Deaf, "the adversary learns and the encoder feels it"),
+        (Helping, "the adversary learns and the encoder feels it"),
         (Peeking, "target labels are never read"),
         (Unlisted, "deals finite moves to its players"),
     ],

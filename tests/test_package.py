@@ -39,6 +39,15 @@ def test_torch_is_pinned_where_it_is_installed_and_ranged_where_it_is_required()
     assert not [need for need in project["dependencies"] if "==" in need]
 
 
+def test_every_link_between_pages_leads_somewhere_and_nothing_is_left_to_fill_in():
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")):
+        text = page.read_text()
+        assert "@@" not in text
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+            if "://" not in link:
+                assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
 def test_the_package_is_typed():
     assert (ROOT / "src/cida/py.typed").is_file()
 

@@ -172,9 +172,12 @@ def test_bins_cover_every_row_within_their_bounds(case, count):
     assert bins.rows.shape == (len(u),)
     assert bins.lo.shape == bins.hi.shape == (len(bins), space.width)
     assert ((bins.rows >= 0) & (bins.rows < len(bins))).all()
-    inside = torch.remainder(u, space.period) if isinstance(space, Periodic) else u
-    assert (bins.lo[bins.rows] <= inside).all()
-    assert (inside <= bins.hi[bins.rows]).all()
+    lo, hi = bins.lo[bins.rows], bins.hi[bins.rows]
+    if isinstance(space, Periodic):  # a cell may wrap: measure from its lower end
+        beyond = torch.remainder(u - lo + 1e-9, space.period) - (hi - lo)
+        assert (beyond <= 2e-9 * (1 + u.abs())).all()
+    else:
+        assert ((lo <= u) & (u <= hi)).all()
     if isinstance(space, Product):
         assert 1 <= len(bins) <= count
         assert set(bins.rows.tolist()) == set(range(len(bins)))
@@ -197,8 +200,9 @@ def test_bins_of_a_line_count_rows_as_numpy_does(numbers, count):
 
 
 def test_bins_of_a_periodic_index_wrap():
-    bins = Periodic(360.0).bins(rows_of(0.0, 44.0, 45.0, 359.0, -1.0, 725.0), 8)
-    assert bins.rows.tolist() == [0, 0, 1, 7, 7, 0]
+    all_round = rows_of(0.0, 44.0, 45.0, 359.0, -1.0, 725.0, 100.0, 150.0, 200.0, 250.0, 300.0)
+    bins = Periodic(360.0).bins(all_round, 8)
+    assert bins.rows.tolist() == [0, 0, 1, 7, 7, 0, 2, 3, 4, 5, 6]
     assert bins.lo[:, 0].tolist() == [45.0 * i for i in range(8)]
     assert bins.hi[:, 0].tolist() == [45.0 * (i + 1) for i in range(8)]
 
@@ -229,13 +233,24 @@ def test_anchors_on_a_line_are_even_and_not_stretched_by_a_stray_value():
 @pytest.mark.parametrize("count", [2, 7, 36])
 def test_anchors_on_a_periodic_index_are_even_round_the_circle(count):
     space = Periodic(24.0)
-    anchors = space.anchors(rows_of(3.0, 4.0), count)
+    anchors = space.anchors(rows_of(*range(24)), count)
     d = space.distance(anchors, anchors)
     d.fill_diagonal_(torch.inf)
     assert anchors.shape == (count, 1)
     assert torch.allclose(d.amin(1), torch.full((count,), 2 * math.pi / count).double())
     following = space.distance(anchors, anchors.roll(-1, 0)).diagonal()
     assert torch.allclose(following, torch.full((count,), 2 * math.pi / count).double())
+
+
+def test_anchors_and_bins_of_half_a_circle_cover_that_half_across_the_seam():
+    space = Periodic(360.0)
+    u = torch.remainder(torch.arange(-90.0, 91.0), 360)[:, None]
+    anchors = space.anchors(u, 7)
+    assert anchors[:, 0].tolist() == [270.0, 300.0, 330.0, 0.0, 30.0, 60.0, 90.0]
+    bins = space.bins(torch.cat([u, u + 720]), 6)
+    assert torch.bincount(bins.rows).tolist() == [60, 60, 60, 60, 60, 62]
+    assert bins.lo[:, 0].tolist() == [270.0 + 30 * k for k in range(6)]
+    assert bins.hi[-1].item() == 450.0
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -39,9 +39,15 @@ def test_score_by_bin_takes_any_metric():
 
 
 def test_score_by_bin_wraps_on_a_periodic_index():
-    u = torch.tensor([-10.0, 350.0, 10.0, 725.0], dtype=torch.float64)[:, None]
-    scores = score_by_bin(Periodic(360.0), u, np.zeros(4), np.array([0, 1, 0, 0]), 4, accuracy)
-    assert scores == [BinScore(0.0, 90.0, 1.0, 2), BinScore(270.0, 360.0, 0.5, 2)]
+    u = torch.tensor([-10.0, 350.0, 10.0, 725.0, 100.0, 190.0], dtype=torch.float64)[:, None]
+    wrong = np.array([0, 1, 0, 0, 0, 1])
+    scores = score_by_bin(Periodic(360.0), u, np.zeros(6), wrong, 4, accuracy)
+    assert scores == [
+        BinScore(0.0, 90.0, 1.0, 2),
+        BinScore(90.0, 180.0, 1.0, 1),
+        BinScore(180.0, 270.0, 0.0, 1),
+        BinScore(270.0, 360.0, 0.5, 2),
+    ]
 
 
 def test_score_by_bin_gives_lists_of_bounds_where_u_has_several_columns():

@@ -1,12 +1,14 @@
 """Parameters that cannot work, and what a failed fit leaves behind."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from cida import CIDAClassifier, Line, Periodic, Product
+from cida import L2, CIDAClassifier, CidaWarning, Line, Periodic, Product
 
 SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
 
@@ -116,3 +118,57 @@ def test_a_second_fit_that_fails_leaves_the_first_model_as_it_was(data, world, b
         model.fit(**{**data, **broken})
     assert np.array_equal(model.predict_proba(world.x, domain_index=world.u), before)
     assert np.array_equal(model.classes_, [0, 1])
+
+
+@pytest.mark.parametrize("columns", [1, 3, 11])
+def test_rows_that_were_fitted_are_never_called_far(columns):
+    random = np.random.default_rng(0)
+    x, u = random.normal(size=(6000, 2)), random.normal(size=(6000, columns))
+    y = np.where(u[:, 0] < 0, x[:, 0] > 0, np.nan)
+    model = CIDAClassifier(**SMALL).fit(x, y, domain_index=u)
+    model.predict(x, domain_index=u)  # a warning would be an error here
+    u[7, -1] = 40
+    with pytest.warns(CidaWarning, match="in 1 of 6000 rows"):
+        model.predict(x, domain_index=u)
+
+
+def test_index_columns_in_another_order_are_refused(world):
+    u = pd.DataFrame({"depth": world.u, "hour": 24 * world.u**2})
+    model = CIDAClassifier(**SMALL).fit(world.x, world.training_labels, domain_index=u)
+    with pytest.raises(ValueError, match=r"columns hour, depth but .* fitted with depth, hour"):
+        model.predict(world.x, domain_index=u[["hour", "depth"]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"encoder": "mlp"}, TypeError, ("encoder is 'mlp'", "torch.nn.Module")),
+        ({"encoder": nn.Linear(7, 3)}, ValueError, ("encoder cannot take", "(2, 2)")),
+        ({"encoder": nn.Linear(2, 3).double()}, ValueError, ("encoder cannot take", "float32")),
+        ({"predictor": nn.Linear(9, 2)}, ValueError, ("predictor cannot take",)),
+        ({"hidden": 64}, ValueError, ("hidden", "64")),
+        ({"callbacks": print}, TypeError, ("callbacks", "list of functions")),
+    ],
+)
+def test_modules_and_settings_that_do_not_fit_are_named(data, settings, error, words):
+    fit_is_refused(CIDAClassifier(**{**SMALL, **settings}), data, *words, error=error)
+
+
+def test_a_discriminator_that_was_built_before_is_refused(data, world):
+    built = L2().build(4, Line(), torch.from_numpy(world.u)[:, None])
+    fit_is_refused(CIDAClassifier(built, **SMALL), data, "built before", "give a new one")
+
+
+def test_values_far_too_large_at_predict_are_named(data, world):
+    model = CIDAClassifier(**SMALL).fit(**data)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"X .* 1e\+60"):
+        model.predict(world.x * 0 + 1e60, domain_index=world.u)
+
+
+def test_images_of_another_shape_at_predict_are_refused(world):
+    images = np.zeros((len(world.x), 1, 4, 4)) + world.x[:, :1, None, None]
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+    model = CIDAClassifier(encoder=encoder, steps=2)
+    model.fit(images, world.training_labels, domain_index=world.u)
+    with pytest.raises(ValueError, match=r"\(1, 5, 4\) but the model was fitted with \(1, 4, 4\)"):
+        model.predict(np.zeros((3, 1, 5, 4)), domain_index=world.u[:3])

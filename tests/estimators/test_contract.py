@@ -312,5 +312,5 @@ def test_periodic_and_product_spaces_wrap_around(kind, world, index_in_encoder):
     assert model.space_.parts[1].scale == pytest.approx(u[:, 1].std())
     assert space.parts[1] == Line()  # the parameter itself stays as it was given
     assert model.index_width_ == 2
-    with pytest.warns(CidaWarning, match="scaled units away"):
+    with pytest.warns(CidaWarning, match="column 1 of domain_index .* up to 50 away"):
         model.predict(world.x, domain_index=u + np.array([0, 50]))

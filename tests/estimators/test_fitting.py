@@ -12,7 +12,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from cida import L1, L2, CIDAClassifier, CIDARegressor, Gaussian, Histogram, Mixture, Periodic
+from cida import (
+    L1,
+    L2,
+    CIDAClassifier,
+    CIDARegressor,
+    CidaWarning,
+    Gaussian,
+    Histogram,
+    Mixture,
+    Periodic,
+)
 from cida.training import Event
 
 SMALL = {"steps": 5, "hidden": (8,), "encoding_width": 4, "random_state": 0}
@@ -153,11 +163,28 @@ def test_the_scale_of_the_weights_does_not_matter(kind, data):
     assert weights(one) == weights(kind(**SMALL).fit(**data, sample_weight=weight * 1024))
 
 
-def test_a_weight_of_zero_takes_the_label_away_and_leaves_the_row_in_the_target(kind, data, world):
+def test_labels_of_weight_zero_teach_nothing_but_their_rows_stay_source(data, world):
     weight = np.where(world.u < 0.1, 1.0, 0.0)
-    weighted = kind(**SMALL).fit(world.x, world.y, domain_index=world.u, sample_weight=weight)
-    data["y"] = np.where(world.u < 0.1, world.y, np.nan)
-    assert weights(weighted) == weights(kind(**SMALL).fit(**data))
+    model = CIDAClassifier(**SMALL).fit(**data, sample_weight=weight)
+    flipped = np.where(weight > 0, data["y"], 1 - data["y"])
+    other = CIDAClassifier(**SMALL).fit(**{**data, "y": flipped}, sample_weight=weight)
+    assert weights(model) == weights(other)
+    with pytest.warns(CidaWarning, match="no unlabelled row"):
+        model.fit(world.x, world.y, domain_index=world.u, sample_weight=weight)
+
+
+def test_a_default_dtype_of_float64_changes_nothing(kind, data):
+    before = weights(kind(**SMALL).fit(**data))
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert weights(kind(**SMALL).fit(**data)) == before
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_discriminator_shows_its_settings_in_the_model():
+    assert "Histogram(bins=36" in repr(CIDAClassifier(discriminator=Histogram(bins=36)))
 
 
 # --- discriminators ---------------------------------------------------------------------------

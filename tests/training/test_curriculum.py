@@ -164,3 +164,14 @@ def test_the_same_seed_draws_the_same_rows():
     drawn = first.everyone(100)
     assert torch.equal(drawn, again.everyone(100))
     assert not torch.equal(drawn, other.everyone(100))
+
+
+def test_a_stray_index_value_does_not_take_over_the_batches():
+    u = torch.cat([20 + 60 * torch.rand(9999), torch.tensor([999.0])]).double()[:, None]
+    rows = Rows(torch.zeros(10_000, 1), torch.zeros(10_000), u, u[:, 0] < 50)
+    sampler = Sampler(rows, Line().fit(u), 30, torch.Generator().manual_seed(0))
+    stray = sampler.weights[sampler.active == 9999]
+    assert float(stray) <= 25 / 10_000
+    assert float(sampler.weights.sum()) == pytest.approx(1)
+    drawn = torch.cat([sampler.everyone(1000) for _ in range(100)])
+    assert float((drawn == 9999).double().mean()) == pytest.approx(float(stray), abs=1e-3)

@@ -20,6 +20,7 @@ from cida.benchmarks.recipes import Recipe
 from cida.datasets import World
 from cida.diagnostics import BinScore, accuracy, score_by_bin
 from cida.estimators import CIDAClassifier
+from cida.estimators.saving import plain
 from cida.space import Line
 from cida.training import Callback, Event
 from cida.training.checkpoint import write_atomically
@@ -103,12 +104,12 @@ def _run_words(recipe: Recipe, model: CIDAClassifier, world: World, seed: int) -
         "schema": 1,
         "world": world.name,
         "method": recipe.method,
-        "settings": dict(recipe.settings),
+        "settings": {k: plain(v) for k, v in model.get_params(deep=False).items()},
         "steps": model.n_steps_,
         "seed": seed,
         "versions": versions(),
         "threads": torch.get_num_threads(),
-        "data": fingerprint(world.x, world.u, world.source),
+        "data": fingerprint(world.x, world.u, world.training_labels),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("interrupted; what was finished before is kept.")
         return 1
     except (ValueError, TypeError, OSError, ImportError) as error:
+        logging.getLogger("cida").debug("the error in full", exc_info=True)
         _say(str(error).replace("\n", " "))
         return 2
     except FloatingPointError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from cida.check import check
@@ -33,7 +34,7 @@ class Check:
         for name in ("check", "on", "result"):
             table.add_column(name)
         for finding in findings:
-            result = "[green]passed[/]" if finding.passed else f"[red]{finding.fault}[/]"
+            result = "[green]passed[/]" if finding.passed else f"[red]{escape(finding.fault)}[/]"
             table.add_row(finding.check, finding.subject, result)
         console.print(table)
         failed = sum(not finding.passed for finding in findings)
@@ -50,8 +51,10 @@ def _load(target: str) -> type:
         sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ImportError(f"target names the module {module_name!r}, but {error}.") from None
+    except Exception as error:  # importing runs the user's code, which may raise anything
+        raise ImportError(
+            f"target names the module {module_name!r}, but {type(error).__name__}: {error}."
+        ) from error
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
         raise ValueError(f"target names {class_name!r}, which is no class in {module_name!r}.")

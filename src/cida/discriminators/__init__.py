@@ -31,6 +31,11 @@ DISCRIMINATORS: dict[str, type[Discriminator]] = {
 def named_discriminator(discriminator: object) -> Discriminator:
     """A fresh discriminator from a short name, or a copy of an instance, not yet built."""
     if isinstance(discriminator, Discriminator):
+        if discriminator.space is not None:
+            raise ValueError(
+                f"discriminator is a {type(discriminator).__name__} that was built before; give "
+                "a new one, which fit builds for your data."
+            )
         return copy.deepcopy(discriminator)
     if isinstance(discriminator, str) and discriminator in DISCRIMINATORS:
         return DISCRIMINATORS[discriminator]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from typing import Self
 
@@ -55,6 +56,10 @@ class Discriminator(nn.Module, ABC):
         self.head = nn.Linear(features, self.belief_width)
         self.fit_blind(u)
         return self
+
+    def extra_repr(self) -> str:
+        names = [name for name in inspect.signature(type(self)).parameters if name != "body"]
+        return ", ".join(f"{name}={getattr(self, name, None)!r}" for name in names)
 
     def place(self, u: Tensor) -> None:
         """Called by ``build``: a head with anchors puts them down here."""

@@ -70,4 +70,6 @@ class Histogram(Discriminator):
         return nn.functional.cross_entropy(params, target, reduction="none")
 
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
-        return (weights @ self.target(u).to(weights.dtype)).clamp(min=1e-12).log()
+        parts = zip(torch.split(u, 8192), torch.split(weights, 8192), strict=True)
+        means = [share @ self.target(part).to(share.dtype) for part, share in parts]
+        return torch.stack(means).sum(0).clamp(min=1e-12).log()

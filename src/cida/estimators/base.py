@@ -22,7 +22,7 @@ from cida.batch import Rows
 from cida.diagnostics import BinScore, score_by_bin
 from cida.diagnostics.accuracy import Metric
 from cida.discriminators import Discriminator, named_discriminator
-from cida.estimators import inputs, parameters, saving
+from cida.estimators import inputs, parameters, prediction, saving
 from cida.estimators.inputs import Array, CidaWarning, Labels
 from cida.estimators.scaling import Scaling
 from cida.games import Adversarial, Game, PredictionLoss, SourceOnly
@@ -32,11 +32,6 @@ from cida.training import Callback, Event, Trainer, Training, isolated
 from cida.training.progress import ProgressBar
 
 __all__ = ["CIDAEstimator"]
-
-# Rows that go through the networks at once. Always this many, the last chunk padded: matrix
-# products round differently for different shapes, and the prediction of a row must not depend on
-# which other rows it came with.
-PREDICTION_ROWS = 256
 
 
 @dataclass(eq=False, repr=False)
@@ -122,13 +117,15 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         domain_index : u, one number or one row of numbers for each row of X. Without it this is a
             plain classifier or regressor.
         source : booleans; when given, labels outside it are never read.
-        sample_weight : weights of the prediction loss alone; a zero takes the label away.
+        sample_weight : weights of the prediction loss alone.
         """
         x = self._read_x(X, reset=True)
         parameters.check_parameters(self.get_params(deep=False), len(x))
         labels = self._read_labels(y, len(x), domain_index is not None, source)
-        labels, weight = inputs.read_weight(labels, sample_weight, x)
+        weight = inputs.read_weight(labels, sample_weight, x)
+        self._index_names = inputs.index_names(domain_index)
         if domain_index is None:
+            x, labels, weight = inputs.weighted_rows(x, labels, weight)
             if len(x) <= self._batch_size(len(x)):
                 x, labels, weight = inputs.merge_repeats(x, labels, weight)
             u = torch.zeros(len(x), 1, dtype=torch.float64)
@@ -145,7 +142,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     CidaWarning,
                     stacklevel=inputs.outside(),
                 )
-        self._seen = inputs.distinct_index(u)
+        self._seen = inputs.seen_index(u)
         self._train(self._rows(x, labels, u, weight))
         return self
 
@@ -166,12 +163,13 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _train(self, rows: Rows) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        indexed = self.index_width_ is not None
         adapting = self.discriminator is not None and len(rows.sources) < len(rows)
         batch = self._batch_size(len(rows))
         training = Training(
-            steps=self.steps or _default_steps(adapting, len(rows), batch),
+            steps=self.steps or _default_steps(indexed, len(rows), batch),
             batch_size=batch,
-            source_batch_size=max(1, batch // 2) if adapting else batch,
+            source_batch_size=max(1, batch // 2) if indexed else batch,
             learning_rate=self.learning_rate,
             schedule=self.schedule,
             averaging=self.averaging,
@@ -239,7 +237,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _probe(self, encoder: nn.Module, rows: Rows) -> int:
         """The width of z, from the first rows; refuses an encoder that does not give vectors."""
         game = self._source_only(encoder.eval(), nn.Identity())
-        with torch.no_grad():
+        with torch.no_grad(), parameters.naming("encoder", rows.x[:2].shape):
             z = game.encode(rows.x[:2], rows.u[:2])
         if z.dim() != 2:
             raise ValueError(
@@ -252,7 +250,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _read_x(self, X: Any, *, reset: bool) -> Array:
         if isinstance(X, Tensor):
-            X = X.detach().cpu().numpy()
+            X = inputs.as_array(X)
         x: Array = validate_data(
             self,
             X,
@@ -262,6 +260,13 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             allow_nd=self.encoder is not None,
         )
         inputs.check_finite("X", x)
+        if reset:
+            self._row_shape = x.shape[1:]
+        elif x.shape[1:] != self._row_shape:
+            raise ValueError(
+                f"X has rows of shape {x.shape[1:]} but the model was fitted with "
+                f"{self._row_shape}; give rows of the same shape."
+            )
         return x
 
     def _read_labels(self, y: Any, rows: int, indexed: bool, source: Any) -> Labels:
@@ -290,6 +295,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 )
             return torch.zeros(rows, self.index_width_, dtype=torch.float64)
         u = inputs.check_index(domain_index, rows, self.index_width_)
+        inputs.check_index_names(domain_index, self._index_names)
         inputs.warn_far_index(self.space_, u, self._seen)
         return u
 
@@ -300,13 +306,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         x = self._read_x(X, reset=False)
         u = self._read_u(domain_index, len(x))
         network = self.game_.encode if encoding else self.game_.predict
-        outputs = []
-        with torch.no_grad():
-            for start in range(0, len(x), PREDICTION_ROWS):
-                part = slice(start, start + PREDICTION_ROWS)
-                chunk = _padded(self._scaling.apply(x[part])), _padded(u[part])
-                outputs.append(network(*chunk))
-        return torch.cat(outputs)[: len(x)].numpy()
+        return prediction.outputs(network, self._scaling, x, u)
 
     def transform(self, X: Any, domain_index: Any = None) -> Array:
         """The encoding z of each row."""
@@ -384,11 +384,6 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
 
-def _padded(rows: Tensor) -> Tensor:
-    missing = PREDICTION_ROWS - len(rows)
-    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
-
-
-def _default_steps(adapting: bool, rows: int, batch: int) -> int:
-    """6,000 for a game; for plain fits 100 passes over the rows, between 300 and 6,000 steps."""
-    return 6000 if adapting else min(6000, max(300, 100 * rows // batch))
+def _default_steps(indexed: bool, rows: int, batch: int) -> int:
+    """6,000 with an index, adversary or not; else 100 passes, between 300 and 6,000 steps."""
+    return 6000 if indexed else min(6000, max(300, 100 * rows // batch))

@@ -39,15 +39,18 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", an instance, or
         None for no adversary (Source-Only).
     space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. Lines by default.
-    encoder, predictor : your own modules in place of the MLPs.
-    index_in_encoder : whether the encoder sees u, ``E(x, u)``, or not, ``E(x)``.
+    encoder, predictor : your own modules in place of the MLPs, with the weights they come with;
+        ``fit`` trains a copy, in training mode throughout.
+    index_in_encoder : whether the encoder sees u, ``E(x, u)``, or not, ``E(x)``, the default: where
+        x carries the index, as it often does, that is the better bias.
     hidden, encoding_width : the widths of the encoder's layers and of z.
     lambda_d : the weight of the adversarial loss (eq. 1).
     discriminator_steps : discriminator updates for each encoder update.
     ceiling : whether the encoder stops where no encoder can win more.
     curriculum : the share of the steps over which the index range widens from near to far.
     balance_bins : cells along u that are drawn equally often; 1 draws rows as they come.
-    steps, batch_size : None picks 6,000 steps and 128 rows (a plain fit: 100 passes).
+    steps, batch_size : None picks 6,000 steps and 128 rows (without an index 100 passes over the
+        rows, between 300 and 6,000 steps).
     learning_rate, schedule : of Adam; "cosine" or "constant".
     averaging : the decay of the weight average; 0 keeps the last weights.
     standardise : whether X is centred and scaled inside.
@@ -55,6 +58,9 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     random_state : an integer makes the fit repeat bit for bit.
     verbose : shows a progress bar with each loss against its ceiling.
     callbacks : functions that receive the same events (`cida.training.Event`).
+
+    In searches mark unlabelled rows with -1 (scikit-learn's splitters refuse NaN in y) and keep
+    the default scoring, which leaves them out.
 
     ``partial_fit`` and ``warm_start`` are out of scope: a game has no half-way state worth
     keeping, so every ``fit`` starts afresh.
@@ -82,9 +88,13 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         check_classification_targets(known)
         self.classes_, codes = np.unique(known, return_inverse=True)
         if len(self.classes_) < 2:
+            unread = labels.values[~labels.labelled]
+            hint = ""
+            if unread.dtype.kind == "i" and (unread == -1).any():
+                hint = " (-1 was read as unlabelled: if it is a class, give source)"
             raise ValueError(
                 f"y has one class ({self.classes_[0]}) among its labelled rows; a classifier "
-                "needs at least two: label rows of another class too."
+                f"needs at least two: label rows of another class too{hint}."
             )
         targets = np.zeros(len(labels.values), dtype=np.int64)
         targets[labels.labelled] = codes

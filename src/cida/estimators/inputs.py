@@ -75,6 +75,7 @@ def check_finite(name: str, values: Array) -> None:
 def as_array(values: Any) -> Array:
     """A numpy array from a list, numpy, pandas, polars or torch object."""
     if isinstance(values, Tensor):
+        values = values.float() if values.dtype == torch.bfloat16 else values  # numpy has none
         return np.asarray(values.detach().cpu().numpy())
     if hasattr(values, "to_numpy"):
         return np.asarray(values.to_numpy())
@@ -87,7 +88,7 @@ def as_array(values: Any) -> Array:
 def label_array(y: Any) -> Array:
     """As `as_array`, but integers with gaps stay integers."""
     if not isinstance(y, Tensor) and hasattr(y, "to_numpy"):
-        if hasattr(y, "null_count"):  # polars
+        if hasattr(y, "null_count") and hasattr(y, "to_list"):  # a polars series
             return np.array(y.to_list(), dtype=object) if y.null_count() else as_array(y)
         if hasattr(getattr(y, "dtype", None), "na_value"):  # a pandas extension type
             return np.asarray(y.to_numpy(dtype=object))
@@ -114,6 +115,22 @@ def check_index(domain_index: Any, rows: int, width: int | None = None) -> Tenso
             "give the same index columns in the same order."
         )
     return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def index_names(domain_index: Any) -> list[str] | None:
+    """The column names of an index given as a frame."""
+    names = getattr(domain_index, "columns", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def check_index_names(domain_index: Any, fitted: list[str] | None) -> None:
+    """Refuses a frame whose index columns are others, or in another order, than in fit."""
+    found = index_names(domain_index)
+    if found is not None and fitted is not None and found != fitted:
+        raise ValueError(
+            f"domain_index has the columns {', '.join(found)} but the model was fitted with "
+            f"{', '.join(fitted)}; give the same index columns in the same order."
+        )
 
 
 def _numbers(raw: Array) -> Array:
@@ -208,19 +225,18 @@ def check_finite_labels(known: Array) -> None:
         )
 
 
-def read_weight(labels: Labels, sample_weight: Any, x: Array) -> tuple[Labels, Array]:
-    """The weight of each row in the prediction loss; a weight of zero takes the label away."""
+def read_weight(labels: Labels, sample_weight: Any, x: Array) -> Array:
+    """The weight of each row in the prediction loss."""
     if sample_weight is None:
-        return labels, np.ones(len(x))
+        return np.ones(len(x))
     weight: Array = _check_sample_weight(
         sample_weight, x, dtype=np.float64, ensure_non_negative=True
     )
-    labelled = labels.labelled & (weight > 0)
-    if not labelled.any():
+    if not weight[labels.labelled].any():
         raise ValueError(
             "sample_weight is zero on every labelled row; at least one must be positive."
         )
-    return Labels(labels.values, labelled), weight
+    return weight
 
 
 def score_weight(sample_weight: Any, labelled: Array) -> Array | None:
@@ -243,13 +259,20 @@ def as_numbers(known: Array) -> Array:
         ) from None
 
 
+def weighted_rows(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
+    """The rows that have a weight: a weight of 0 is a row left out."""
+    kept = weight > 0
+    if kept.all():
+        return x, labels, weight
+    return x[kept], Labels(labels.values[kept], labels.labelled[kept]), weight[kept]
+
+
 def merge_repeats(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
     """Equal rows once, with their weights added up, in an order that depends on content alone.
 
-    So a weight of 2 is exactly a row given twice, and a weight of 0 a row left out.
+    So a weight of 2 is exactly a row given twice.
     """
-    kept = labels.labelled
-    x, values, weight = x[kept], labels.values[kept], weight[kept]
+    values = labels.values
     _, codes = np.unique(values, return_inverse=True)
     table = np.column_stack([x.reshape(len(x), -1), codes])
     _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
@@ -257,10 +280,9 @@ def merge_repeats(x: Array, labels: Labels, weight: Array) -> tuple[Array, Label
     return x[first], Labels(values[first], np.ones(len(first), dtype=bool)), total
 
 
-def distinct_index(u: Tensor, most: int = 4096) -> Tensor:
-    """The different index values seen in training, thinned out where there are many."""
-    distinct: Tensor = torch.unique(u[thinned(len(u), 20 * most)], dim=0)
-    return distinct[thinned(len(distinct), most)]
+def seen_index(u: Tensor, most: int = 4096) -> Tensor:
+    """The index values seen in training, column by column in order, thinned out evenly."""
+    return u.sort(dim=0).values[thinned(len(u), most)]
 
 
 def _natural(values: Array, labelled: Array) -> Array:
@@ -305,20 +327,20 @@ def _missing(value: Any) -> bool:
 
 
 def warn_far_index(space: Space, u: Tensor, seen: Tensor) -> None:
-    """Warns where u is farther from every index seen in training than a tenth of their extent."""
-    distance = space.distance_to_set(u, seen)
-    extent = float(space.distance(seen, space.mean(seen)).max()) * 2
-    far = distance > 0.1 * extent
-    if not bool(far.any()):
-        return
-    low = ", ".join(f"{float(v):g}" for v in seen.min(0).values)
-    high = ", ".join(f"{float(v):g}" for v in seen.max(0).values)
-    unit = " scaled units" if space.width > 1 else ""
-    warnings.warn(
-        f"domain_index is far from what was fitted in {int(far.sum())} of {len(u)} rows: up to "
-        f"{float(distance.max()) * space.unit:.3g}{unit} away from the nearest index seen in "
-        f"training ({low} to {high}); nothing was learned so far away, so do not trust "
-        "predictions there.",
-        CidaWarning,
-        stacklevel=outside(),
-    )
+    """Warns where a column of u is farther from all values seen than a tenth of their extent."""
+    for number, column in enumerate(space.columns):
+        mine, known = u[:, number : number + 1], seen[:, number : number + 1]
+        distance = column.distance_to_set(mine, known)
+        extent = 2 * float(column.distance(known, column.mean(known)).max())
+        far = distance > 0.1 * extent
+        if not bool(far.any()):
+            continue
+        name = f"column {number} of domain_index" if space.width > 1 else "domain_index"
+        span = "" if column.turns[0] else f" ({float(known.min()):g} to {float(known.max()):g})"
+        warnings.warn(
+            f"{name} is far from what was fitted in {int(far.sum())} of {len(u)} rows: up to "
+            f"{float(distance.max()) * column.unit:.3g} away from the nearest index seen in "
+            f"training{span}; nothing was learned so far away, so do not trust predictions there.",
+            CidaWarning,
+            stacklevel=outside(),
+        )

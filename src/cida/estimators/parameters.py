@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["all_or_nothing", "check_parameters", "check_predictor"]
+__all__ = ["all_or_nothing", "check_parameters", "check_predictor", "naming"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,7 +58,8 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         if parameters[name] > most:
             raise ValueError(f"{name} must be at most {most}, got {parameters[name]!r}.")
     hidden = parameters["hidden"]
-    if not len(hidden) or not all(isinstance(w, Integral) and int(w) >= 1 for w in hidden):
+    widths = list(hidden) if isinstance(hidden, Sequence | np.ndarray) else []
+    if not widths or not all(isinstance(w, Integral) and int(w) >= 1 for w in widths):
         raise ValueError(f"hidden must hold layer widths of at least 1, got {hidden!r}.")
     rate = parameters["learning_rate"]
     if not (isinstance(rate, Real) and float(rate) > 0):
@@ -65,6 +68,14 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         raise ValueError(
             f"schedule must be 'cosine' or 'constant', got {parameters['schedule']!r}."
         )
+    for name in ("encoder", "predictor"):
+        if not isinstance(parameters[name], nn.Module | None):
+            raise TypeError(f"{name} is {parameters[name]!r}; give a torch.nn.Module, or None.")
+    callbacks = parameters["callbacks"]
+    if callbacks is not None and not (
+        isinstance(callbacks, Sequence) and all(callable(c) for c in callbacks)
+    ):
+        raise TypeError(f"callbacks is {callbacks!r}; give a list of functions.")
     batch_size = parameters["batch_size"]
     if batch_size is not None and batch_size > rows:
         raise ValueError(
@@ -72,10 +83,24 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         )
 
 
+@contextmanager
+def naming(argument: str, shape: Sequence[int]) -> Iterator[None]:
+    """Turns a module's own error on its first rows into a sentence that names the argument."""
+    try:
+        yield
+    except (RuntimeError, TypeError, IndexError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"{argument} cannot take float32 rows of shape {tuple(shape)} ({reason}); give a "
+            "module for such rows."
+        ) from error
+
+
 @torch.no_grad()
 def check_predictor(predictor: nn.Module, inputs: int, outputs: int) -> None:
     """Refuses a predictor that does not give one number for each class, or one for a regression."""
-    found = tuple(predictor(torch.zeros(2, inputs)).shape)
+    with naming("predictor", (2, inputs)):
+        found = tuple(predictor(torch.zeros(2, inputs)).shape)
     if found != (2, outputs):
         raise ValueError(
             f"predictor gives an output of shape {found} for 2 rows; it must give {outputs} "

@@ -22,11 +22,15 @@ from cida.version import __version__
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
 
-__all__ = ["ModelFileError", "load_estimator", "save_estimator"]
+__all__ = ["ModelFileError", "load_estimator", "plain", "save_estimator"]
 
 
 def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
     """All that prediction needs, and the parameters to fit again."""
+    if space_from_dict(model.space_.to_dict()) != model.space_:
+        raise ValueError(
+            f"space is {model.space_!r}, which a file cannot hold; use Line, Periodic or Product."
+        )
     tensors = {
         **{f"encoder.{k}": v for k, v in model.game_.encoder.state_dict().items()},
         **{f"predictor.{k}": v for k, v in model.game_.predictor.state_dict().items()},
@@ -37,9 +41,11 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
     header = {
         "cida_version": __version__,
         "class": type(model).__name__,
-        "parameters": {k: _plain(v) for k, v in model.get_params(deep=False).items()},
+        "parameters": {k: plain(v) for k, v in model.get_params(deep=False).items()},
         "space": model.space_.to_dict(),
         "index_width": model.index_width_,
+        "index_names": model._index_names,
+        "row_shape": list(model._row_shape),
         "encoding_width": model._n_features_out,
         "steps": model.n_steps_,
         "features": model.n_features_in_,
@@ -61,7 +67,7 @@ def load_estimator(
     """
     tensors, header = read_model_file(path)
     try:
-        return _rebuild(tensors, header, encoder, predictor, discriminator)
+        return _rebuild(path, tensors, header, encoder, predictor, discriminator)
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -73,6 +79,7 @@ def load_estimator(
 
 
 def _rebuild(
+    path: str | os.PathLike[str],
     tensors: dict[str, Tensor],
     header: dict[str, Any],
     encoder: nn.Module | None,
@@ -102,6 +109,8 @@ def _rebuild(
     model = classes[header["class"]](**parameters)
     model.space_ = space_from_dict(header["space"])
     model.index_width_ = header["index_width"]
+    model._index_names = header["index_names"]
+    model._row_shape = tuple(header["row_shape"])
     model.n_features_in_ = header["features"]
     if header["feature_names"] is not None:
         model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
@@ -112,24 +121,39 @@ def _rebuild(
     model.n_steps_ = header["steps"]
     model.history_ = []
     game = model._source_only(
-        model._make_encoder([model.n_features_in_]), model._make_predictor(model._n_features_out)
+        model._make_encoder(model._row_shape), model._make_predictor(model._n_features_out)
     )
-    game.load_state_dict(tensors)
+    for name in ("encoder", "predictor"):
+        _load_weights(path, getattr(game, name), name, tensors)
     model.game_ = game.eval()
     return model
+
+
+def _load_weights(
+    path: str | os.PathLike[str], module: nn.Module, name: str, tensors: dict[str, Tensor]
+) -> None:
+    mine = {k.removeprefix(f"{name}."): v for k, v in tensors.items() if k.startswith(f"{name}.")}
+    try:
+        module.load_state_dict(mine)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise ModelFileError(
+            f"{name} does not fit the weights in {os.fspath(path)} ({reason}); pass load() the "
+            f"{name} that the model was fitted with, or save the model again."
+        ) from None
 
 
 _OWN = {"own": True}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A parameter as JSON; what a file should not hold (callbacks, random states) becomes None."""
     if isinstance(value, nn.Module):
         return _discriminator_words(value) if isinstance(value, Discriminator) else _OWN
     if isinstance(value, Space):
         return {"space": value.to_dict()}
     if isinstance(value, dict):  # as pairs: JSON would turn the keys into text
-        return {"pairs": [[_plain(k), _plain(v)] for k, v in value.items()]}
+        return {"pairs": [[plain(k), plain(v)] for k, v in value.items()]}
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_number))
     except (TypeError, ValueError):
@@ -143,7 +167,7 @@ def _number(value: Any) -> Any:
 
 
 def _object(value: Any) -> Any:
-    """Undoes `_plain`."""
+    """Undoes `plain`."""
     if isinstance(value, dict) and "pairs" in value:
         return {k: _object(v) for k, v in value["pairs"]}
     if isinstance(value, dict) and "discriminator" in value:
@@ -160,7 +184,7 @@ def _discriminator_words(discriminator: Discriminator) -> Any:
             settings = [p for p in inspect.signature(kind).parameters if p != "body"]
             return {
                 "discriminator": name,
-                "settings": {p: _plain(getattr(discriminator, p)) for p in settings},
+                "settings": {p: plain(getattr(discriminator, p)) for p in settings},
             }
     return _OWN
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,14 +30,29 @@ class Scaling:
     def fit(cls, x: Array, weight: Array) -> Self:
         """Zero mean and unit variance under the weights; columns that never change stay as is."""
         share = weight / weight.sum()
-        if x.ndim > 2:
-            share = np.repeat(share, x[0].size) / x[0].size
-            x = x.reshape(-1, 1)
-        mean = share @ x.astype(np.float64, copy=False)
-        spread = np.sqrt(share @ (x - mean) ** 2)
-        flat = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
-        scale = np.where(flat, 1.0, spread)
-        return cls(mean, scale)
+        mean = sum(_weighted(share[part], x[part]) for part in _chunks(x))
+        spread = sum(_weighted(share[part], (x[part] - mean) ** 2) for part in _chunks(x))
+        scale = np.sqrt(spread)
+        flat = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
+        return cls(np.asarray(mean), np.where(flat, 1.0, scale))
 
     def apply(self, x: Array) -> Tensor:
-        return torch.from_numpy(((x - self.mean) / self.scale).astype(np.float32))
+        scaled = np.empty(x.shape, dtype=np.float32)
+        for part in _chunks(x):
+            scaled[part] = (x[part] - self.mean) / self.scale
+        return torch.from_numpy(scaled)
+
+
+def _weighted(share: Array, x: Array) -> Array:
+    """The weighted sum over rows; for images and signals, of each row's mean."""
+    if x.ndim > 2:
+        x = x.reshape(len(x), -1).mean(axis=1, dtype=np.float64)
+    total: Array = share @ x.astype(np.float64, copy=False)
+    return total
+
+
+def _chunks(x: Array, numbers: int = 1 << 20) -> Iterator[slice]:
+    """Slices of about a million numbers: no full copy in double precision is ever made."""
+    rows = max(1, numbers // max(1, x[0].size))
+    for start in range(0, len(x), rows):
+        yield slice(start, start + rows)

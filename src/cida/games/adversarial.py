@@ -22,7 +22,8 @@ class Adversarial(Game):
     With the head `L2` it is CIDA, with `Gaussian` PCIDA, with `Histogram` the head that sees all
     moments. c* is the loss of the best belief that ignores z. No encoder can push a discriminator
     that plays well beyond it, so above c* the encoder would only be exploiting one that lags:
-    there it takes no adversarial gradient. ``ceiling=False`` gives the plain eq. 1.
+    there it takes no adversarial gradient. ``ceiling=False`` gives the plain eq. 1. In each round
+    the discriminator makes ``discriminator_steps`` moves on the same encodings.
     """
 
     def __init__(

@@ -11,7 +11,10 @@ __all__ = ["SourceOnly"]
 
 
 class SourceOnly(Game):
-    """``min_{E,F} V_p(E, F)``: eq. 1 with lambda_d = 0, the baseline of every table."""
+    """``min_{E,F} V_p(E, F)``: eq. 1 with lambda_d = 0, the baseline of every table.
+
+    Only what is done to x before, such as scaling it over all rows, has seen the target.
+    """
 
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         value = self.prediction_value(self.encode(source.x, source.u), source)

@@ -140,12 +140,12 @@ def _prediction_panel(world: World, outcome: Outcome) -> str:
 
 def _accuracy_chart(world: World, outcomes: Sequence[Outcome]) -> str:
     series = []
+    domains = np.unique(world.u).tolist()
     for number, (method, title) in enumerate(_titles(outcomes).items()):
         runs = [o.row.by_index for o in outcomes if o.recipe.method == method]
         scores = np.array([[cell["accuracy"] for cell in cells] for cells in runs])
-        middle = [(cell["lo"] + cell["hi"]) / 2 for cell in runs[0]]
         spread = (scores.min(0).tolist(), scores.max(0).tolist()) if len(runs) > 1 else None
-        series.append(Series(title, middle, scores.mean(0).tolist(), f"s{number % 6}", spread))
+        series.append(Series(title, domains, scores.mean(0).tolist(), f"s{number % 6}", spread))
     source = world.u[world.source]
     chart = line_chart(
         series,

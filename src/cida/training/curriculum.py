@@ -11,6 +11,9 @@ from cida.space import Space
 __all__ = ["Curriculum", "Sampler"]
 
 
+MOST_OFTEN = 10.0  # times as often as in a uniform draw
+
+
 class Curriculum:
     """Widens the index range from the source to the farthest target, in equal stages.
 
@@ -41,7 +44,8 @@ class Sampler:
     """Draws the row numbers of each round's two batches, with replacement.
 
     ``balance_bins`` cells along u are drawn equally often, whatever their share of the rows, so
-    that a crowded index range does not decide what "aligned" means; 1 draws rows uniformly. Source
+    that a crowded index range does not decide what "aligned" means; 1 draws rows uniformly. But no
+    row is drawn much over ten times as often as in a uniform draw: stray values stay few. Source
     rows are always drawn uniformly, or dealt whole where a batch holds them all.
     """
 
@@ -56,19 +60,22 @@ class Sampler:
 
     def activate(self, active: Tensor) -> None:
         """From now on, draw from these rows."""
-        cells, cell_of_row, self.counts = torch.unique(
+        _, cell_of_row, self.counts = torch.unique(
             self.cell[active], return_inverse=True, return_counts=True
         )
         order = cell_of_row.argsort(stable=True)
         self.active = active[order]
         self.starts = self.counts.cumsum(0) - self.counts
-        self.weights = (1.0 / (len(cells) * self.counts.double()))[cell_of_row[order]]
+        chance = (self.counts * MOST_OFTEN / len(active)).double().clamp(max=1 / len(self.counts))
+        chance = chance / chance.sum()
+        self.cell_ends = chance.cumsum(0)[:-1]
+        self.weights = (chance / self.counts)[cell_of_row[order]]
 
     def everyone(self, count: int) -> Tensor:
         """Active rows, each cell along u equally often."""
-        cell = torch.randint(len(self.counts), (count,), generator=self.generator)
-        place = torch.rand(count, generator=self.generator, dtype=torch.float64)
-        offset = (place * self.counts[cell]).long()
+        place = torch.rand(2, count, generator=self.generator, dtype=torch.float64)
+        cell = torch.searchsorted(self.cell_ends, place[0], right=True)
+        offset = (place[1] * self.counts[cell]).long()
         return self.active[self.starts[cell] + offset]
 
     def source(self, count: int) -> Tensor:

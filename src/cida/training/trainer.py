@@ -87,8 +87,10 @@ class Trainer:
         for step in range(t.steps):
             if curriculum.stage(step) != stage:
                 stage = curriculum.stage(step)
-                sampler.activate(curriculum.active(stage))
-                game.enter_stage(rows.u[sampler.active], sampler.weights)
+                active = curriculum.active(stage)
+                if step == 0 or len(active) > len(sampler.active):
+                    sampler.activate(active)
+                    game.enter_stage(rows.u[sampler.active], sampler.weights)
             rate = t.learning_rate * self._decay(step)
             source = rows[sampler.source(t.source_batch_size)]
             everyone = rows[sampler.everyone(t.batch_size)]
@@ -103,12 +105,22 @@ class Trainer:
             average.update()
             log.step(step + 1, rate, len(sampler.active) / len(rows))
 
+        self._check_weights(game)
         average.apply()
 
     def _distance(self, game: Game, rows: Rows) -> Tensor:
         if self.training.curriculum <= 0:
             return torch.zeros(len(rows), dtype=torch.float64)
         return game.space.distance_to_set(rows.u, rows.u[rows.sources])
+
+    def _check_weights(self, game: Game) -> None:
+        """The last step may break weights after the last loss was looked at."""
+        for player, parameters in game.players().items():
+            if not all(bool(p.isfinite().all()) for p in parameters):
+                raise NonFiniteLossError(
+                    f"the {player}'s weights are not finite after step {self.training.steps}; try "
+                    f"a lower learning_rate (now {self.training.learning_rate:g})."
+                )
 
     def _decay(self, step: int) -> float:
         if self.training.schedule == "constant":
@@ -196,7 +208,12 @@ class _Log:
 
 @contextmanager
 def isolated(seed: int) -> Iterator[None]:
-    """Torch's global random state is seeded inside and put back afterwards."""
+    """Inside, torch's random state is seeded and its default dtype float32; both are put back."""
+    dtype = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+        torch.default_generator.manual_seed(seed)  # the CPU's alone: no other is put back
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)

@@ -1,0 +1,146 @@
+"""What every space is, and the cells that cover one."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+__all__ = ["ANCHOR_ROWS", "TURN", "Bins", "Column", "Space", "even_bins", "thinned"]
+
+TURN = 2 * math.pi
+ANCHOR_ROWS = 20_000  # enough to place anchors on
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Cells along u: the cell of each row, and each cell's bounds, shape ``(cells, width)``."""
+
+    rows: Tensor
+    lo: Tensor
+    hi: Tensor
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+
+class Space(ABC):
+    """Where u lives: its scaling, its embedding and its metric."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many raw columns u has."""
+
+    @property
+    @abstractmethod
+    def embedding_width(self) -> int:
+        """How many numbers the networks see."""
+
+    @property
+    @abstractmethod
+    def turns(self) -> tuple[float, ...]:
+        """The period of each coordinate, 0 where it does not wrap."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """The space of each raw column."""
+
+    @abstractmethod
+    def fit(self, u: Tensor) -> Self:
+        """A copy of this space, scaled to the rows of u."""
+
+    @abstractmethod
+    def coordinates(self, u: Tensor) -> Tensor:
+        """Scaled numbers in which the metric is measured, shape ``(rows, width)``."""
+
+    @abstractmethod
+    def embed(self, u: Tensor) -> Tensor:
+        """What the networks see, shape ``(rows, embedding_width)``, in the dtype of u."""
+
+    @abstractmethod
+    def unembed(self, embedding: Tensor) -> Tensor:
+        """The raw index of an embedding; inverts `embed` (up to whole periods)."""
+
+    @abstractmethod
+    def anchors(self, u: Tensor, count: int) -> Tensor:
+        """About ``count`` raw index values that cover the rows of u."""
+
+    @abstractmethod
+    def bins(self, u: Tensor, count: int) -> Bins:
+        """About ``count`` cells that cover the rows of u."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `space_from_dict` reads them back."""
+
+    def distance(self, a: Tensor, b: Tensor) -> Tensor:
+        """The metric: ``sqrt(sum_j wrap(a_j - b_j)^2)``, every row of a against every row of b."""
+        difference = self.coordinates(a)[:, None, :] - self.coordinates(b)[None, :, :]
+        for column, turn in enumerate(self.turns):
+            if turn:
+                gap = difference[..., column]
+                difference[..., column] = gap - turn * torch.round(gap / turn)
+        if self.width == 1:  # the common case, and sqrt(d^2) would lose digits
+            return difference[..., 0].abs()
+        return difference.square().sum(-1).sqrt()
+
+    def distance_to_set(self, u: Tensor, reference: Tensor) -> Tensor:
+        """The distance from each row of u to the nearest row of ``reference``."""
+        tree = cKDTree(self._wrapped(reference), boxsize=np.array(self.turns))
+        nearest, _ = tree.query(self._wrapped(u))
+        return torch.from_numpy(np.asarray(nearest, dtype=np.float64))
+
+    def mean(self, u: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The weighted mean through the embedding, shape ``(1, width)``: circular where u is."""
+        embedding = self.embed(u)
+        if weights is None:
+            return self.unembed(embedding.mean(0, keepdim=True))
+        share = (weights / weights.sum()).to(embedding.dtype)
+        return self.unembed(share[None] @ embedding)
+
+    def _wrapped(self, u: Tensor) -> np.ndarray[Any, Any]:
+        """Coordinates inside one period, as the k-d tree wants them."""
+        coordinates = self.coordinates(u).double().cpu().numpy().copy()
+        for column, turn in enumerate(self.turns):
+            if turn:
+                inside = np.mod(coordinates[:, column], turn)
+                coordinates[:, column] = np.where(inside >= turn, 0.0, inside)
+        return coordinates
+
+
+class Column(Space):
+    """A space of one raw column."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> float:
+        """How many raw units one unit of distance is."""
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (self,)
+
+
+def thinned(rows: int, most: int) -> Tensor:
+    """At most ``most`` of the numbers 0 .. rows - 1, evenly spaced, both ends included."""
+    places: Tensor = torch.linspace(0, rows - 1, min(rows, most), dtype=torch.float64)
+    return places.round().long()
+
+
+def even_bins(u: Tensor, low: float, high: float, count: int) -> Bins:
+    """``count`` cells of one width from low to high; rows beyond fall into the outer ones."""
+    edges = torch.linspace(low, high, count + 1, dtype=torch.float64)
+    rows = torch.bucketize(u[:, 0].double().contiguous(), edges[1:-1], right=True)
+    return Bins(rows, edges[:-1, None], edges[1:, None])
