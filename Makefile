@@ -28,7 +28,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'cida needs Python 3.11 or newer: make PYTHON=python3.11')"
 	$(PYTHON) -m venv $(VENV)
 
-# torch alone, first and pinned: asked for by a range, pip would take the build for graphics cards.
+# torch alone, first and pinned: a range might bring the much larger build for graphics cards.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -q -c constraints.txt $(TORCH)
 	$(PIP) install -q -c constraints.txt -e .

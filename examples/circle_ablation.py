@@ -23,7 +23,7 @@ CHANGES = {
     "no ceiling, no weight averaging": {"ceiling": False, "averaging": 0.0},
     "E(x, u) in place of E(x)": {"index_in_encoder": True},
     "curriculum over 70 % of the steps": {"curriculum": 0.7},
-    "2 discriminator steps": {"discriminator_steps": 2},
+    "1 discriminator step": {"discriminator_steps": 1},
     "batches of 256": {"batch_size": 256},
 }
 

@@ -85,9 +85,10 @@ def _floor(game: Adversarial, rows: Rows, training: Training) -> Callable[[], No
 
     def step() -> None:
         z_source, z = torch.split(game.encoder(x), [len(source), len(everyone)])
-        discriminate.zero_grad()
-        head.score(head(z.detach()), target).mean().backward()  # type: ignore[no-untyped-call]
-        discriminate.step()
+        for _ in range(game.discriminator_steps):
+            discriminate.zero_grad()
+            head.score(head(z.detach()), target).mean().backward()  # type: ignore[no-untyped-call]
+            discriminate.step()
         with frozen(head):
             adversarial = head.score(head(z), target).mean()
         prediction = cross_entropy(game.predictor(z_source), source.y).mean()

@@ -31,7 +31,7 @@ class Histogram(Discriminator):
     def __init__(
         self,
         bins: int = 30,
-        kernel: float = 0.5,
+        kernel: float = 1.0,
         body: nn.Module | None = None,
         hidden: tuple[int, ...] = (128, 128, 128),
     ) -> None:

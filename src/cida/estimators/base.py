@@ -52,7 +52,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     hidden: Sequence[int] = (128, 128, 128)
     encoding_width: int = 32
     lambda_d: float = 1.0
-    discriminator_steps: int = 1
+    discriminator_steps: int = 2
     ceiling: bool = True
     curriculum: float = 0.0
     balance_bins: int = 30

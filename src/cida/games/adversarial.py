@@ -35,7 +35,7 @@ class Adversarial(Game):
         prediction_loss: PredictionLoss = cross_entropy,
         index_in_encoder: bool = True,
         lambda_d: float = 1.0,
-        discriminator_steps: int = 1,
+        discriminator_steps: int = 2,
         ceiling: bool = True,
     ) -> None:
         super().__init__(encoder, predictor, space, prediction_loss, index_in_encoder)
