@@ -21,6 +21,8 @@ CHANGES = {
     "no ceiling": {"ceiling": False},
     "no weight averaging": {"averaging": 0.0},
     "no ceiling, no weight averaging": {"ceiling": False, "averaging": 0.0},
+    "constant learning rate": {"schedule": "constant"},
+    "constant learning rate, no weight averaging": {"schedule": "constant", "averaging": 0.0},
     "E(x, u) in place of E(x)": {"index_in_encoder": True},
     "curriculum over 70 % of the steps": {"curriculum": 0.7},
     "1 discriminator step": {"discriminator_steps": 1},
@@ -45,13 +47,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="*", choices=CHANGES, default=list(CHANGES))
     arguments = parser.parse_args()
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    jobs = [(name, seed) for name in CHANGES for seed in seeds]
+    jobs = [(name, seed) for name in arguments.only for seed in seeds]
     with ProcessPoolExecutor(arguments.jobs) as pool:
         results = dict(zip(jobs, pool.map(target_accuracy, jobs), strict=True))
     print("| change | target % | worst seed | seconds |\n|---|---|---|---|")
-    for name in CHANGES:
+    for name in arguments.only:
         scores, seconds = zip(*(results[name, seed] for seed in seeds), strict=True)
         print(f"| {name} | {mean(scores):.1f} | {min(scores):.1f} | {mean(seconds):.0f} |")
 

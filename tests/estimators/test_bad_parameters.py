@@ -154,6 +154,11 @@ def test_modules_and_settings_that_do_not_fit_are_named(data, settings, error, w
     fit_is_refused(CIDAClassifier(**{**SMALL, **settings}), data, *words, error=error)
 
 
+def test_a_misspelt_discriminator_is_named_even_in_a_plain_fit(world):
+    plain = {"X": world.x, "y": world.y}
+    fit_is_refused(CIDAClassifier("histgram", **SMALL), plain, "'histgram'", "histogram")
+
+
 def test_a_discriminator_that_was_built_before_is_refused(data, world):
     built = L2().build(4, Line(), torch.from_numpy(world.u)[:, None])
     fit_is_refused(CIDAClassifier(built, **SMALL), data, "built before", "give a new one")

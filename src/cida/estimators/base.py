@@ -121,6 +121,8 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         x = self._read_x(X, reset=True)
         parameters.check_parameters(self.get_params(deep=False), len(x))
+        if self.discriminator is not None:
+            named_discriminator(self.discriminator)  # a misspelt name is told even where none plays
         labels = self._read_labels(y, len(x), domain_index is not None, source)
         weight = inputs.read_weight(labels, sample_weight, x)
         self._index_names = inputs.index_names(domain_index)

@@ -140,10 +140,10 @@ class Trainer:
 
 
 class Average:
-    """An exponential moving average of weights: the equilibrium rather than the last swing.
+    """An exponential moving average of weights: the middle of the swings rather than the last one.
 
-    The game keeps circling the equilibrium; on Circle the averaged weights score points above the
-    last ones. The decay grows from 2/11, so that short runs are not anchored to their start.
+    Decay ``min(decay, (1 + t) / (10 + t))`` after t updates, so that short runs are not anchored to
+    their start.
     """
 
     def __init__(self, modules: Iterable[nn.Module], decay: float) -> None:
