@@ -166,7 +166,7 @@ def test_the_discriminator_moves_as_often_as_asked_then_the_encoder_once(steps):
 
 
 def test_the_encoder_answers_the_discriminator_as_it_is_after_its_moves():
-    game = some_game()
+    game = some_game(discriminator_steps=1)
     moves = game.moves(SOURCE, EVERYONE)
     before = next(moves).total.item()
     with torch.no_grad():

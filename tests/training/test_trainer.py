@@ -125,7 +125,7 @@ def test_a_discriminators_infinite_loss_is_named_with_its_step():
     # Two calls a round; the width of the body is known, so that building it makes none.
     body = nn.Sequential(nn.Linear(4, 6), TurnsInfinite(call=5))
     body.output_width = 6
-    game = some_game(rows, L2(body=body))
+    game = some_game(rows, L2(body=body), discriminator_steps=1)
     with pytest.raises(NonFiniteLossError, match=r"discriminator's loss became .* at step 3 of 9"):
         Trainer(Training(steps=9, **SHORT)).run(game, rows)
 
@@ -134,7 +134,7 @@ def test_an_encoders_infinite_adversarial_loss_is_named_where_there_is_no_ceilin
     rows = some_rows()
     body = nn.Sequential(nn.Linear(4, 6), TurnsInfinite(call=6))
     body.output_width = 6
-    game = some_game(rows, L2(body=body), ceiling=False)
+    game = some_game(rows, L2(body=body), ceiling=False, discriminator_steps=1)
     with pytest.raises(NonFiniteLossError, match=r"the encoder's loss became (-inf|nan) at step 3"):
         Trainer(Training(steps=9, **SHORT)).run(game, rows)
 
