@@ -285,10 +285,8 @@ def test_anchors_of_a_product_are_the_rows_where_these_are_few():
     assert anchors.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-def test_mean_follows_the_circle_and_the_weights():
+def test_mean_follows_the_circle():
     assert Periodic(360.0).mean(rows_of(350.0, 20.0)).item() == pytest.approx(5.0)
-    weighted = Line(1.0, 3.0).mean(rows_of(0.0, 10.0), torch.tensor([3.0, 1.0]))
-    assert weighted.item() == pytest.approx(2.5)
 
 
 @quick

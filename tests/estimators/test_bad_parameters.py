@@ -154,6 +154,12 @@ def test_modules_and_settings_that_do_not_fit_are_named(data, settings, error, w
     fit_is_refused(CIDAClassifier(**{**SMALL, **settings}), data, *words, error=error)
 
 
+def test_score_by_index_needs_a_bin(data):
+    model = CIDAClassifier(**SMALL).fit(**data)
+    with pytest.raises(ValueError, match="bins is 0"):
+        model.score_by_index(**data, bins=0)
+
+
 def test_a_misspelt_discriminator_is_named_even_in_a_plain_fit(world):
     plain = {"X": world.x, "y": world.y}
     fit_is_refused(CIDAClassifier("histgram", **SMALL), plain, "'histgram'", "histogram")

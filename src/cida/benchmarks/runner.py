@@ -32,6 +32,7 @@ __all__ = [
     "fingerprint",
     "run_recipe",
     "summarise",
+    "versions",
     "write_json",
     "write_results",
 ]
@@ -65,10 +66,7 @@ def run_recipe(
     recipe: Recipe, world: World, seed: int, folder: Path, callbacks: Sequence[Callback] = ()
 ) -> Outcome:
     """Fits one recipe on the world with one seed; target labels are used for scoring alone."""
-    events: list[Event] = []
-    model = CIDAClassifier(
-        **recipe.settings, random_state=seed, callbacks=[events.append, *callbacks]
-    )
+    model = CIDAClassifier(**recipe.settings, random_state=seed, callbacks=callbacks)
     started = time.perf_counter()
     model.fit(world.x, world.training_labels, domain_index=world.u)
     seconds = time.perf_counter() - started
@@ -83,9 +81,9 @@ def run_recipe(
     )
     model.save(folder / "model.safetensors")
     write_json(folder / "run.json", _run_words(recipe, model, world, seed))
-    lines = "".join(json.dumps(asdict(event)) + "\n" for event in events)
+    lines = "".join(json.dumps(asdict(event)) + "\n" for event in model.history_)
     write_atomically(folder / "events.jsonl", lines.encode())
-    return Outcome(recipe, row, predicted, events)
+    return Outcome(recipe, row, predicted, model.history_)
 
 
 def _by_domain(world: World, predicted: Array) -> list[BinScore]:

@@ -13,11 +13,9 @@ from torch import nn
 
 from cida.batch import Batch, Rows
 from cida.datasets import circle
-from cida.discriminators import DISCRIMINATORS
+from cida.estimators import CIDAClassifier
 from cida.games import Adversarial, cross_entropy
 from cida.games.base import frozen, joined
-from cida.networks import MLP, PlainEncoder
-from cida.space import Line
 from cida.training import Event, Trainer, Training, isolated
 
 __all__ = ["StepTime", "step_over_floor"]
@@ -65,11 +63,10 @@ def _circle_game(head: str) -> tuple[Rows, Adversarial]:
         u,
         torch.from_numpy(world.source),
     )
-    space = Line().fit(u)
-    discriminator = DISCRIMINATORS[head]().build(32, space, u)
-    encoder = PlainEncoder(2, (128, 128, 128), 32)
-    predictor = MLP(32, [64], 2)
-    return rows, Adversarial(encoder, predictor, discriminator, space, index_in_encoder=False)
+    model = CIDAClassifier(head, steps=1, random_state=0)
+    game = model.fit(world.x, world.training_labels, domain_index=world.u).game_
+    assert isinstance(game, Adversarial)
+    return rows, game
 
 
 def _floor(game: Adversarial, rows: Rows, training: Training) -> Callable[[], None]:

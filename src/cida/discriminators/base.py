@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -57,9 +57,14 @@ class Discriminator(nn.Module, ABC):
         self.fit_blind(u)
         return self
 
-    def extra_repr(self) -> str:
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments that it was made with, but for the body."""
         names = [name for name in inspect.signature(type(self)).parameters if name != "body"]
-        return ", ".join(f"{name}={getattr(self, name, None)!r}" for name in names)
+        return {name: getattr(self, name, None) for name in names}
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
 
     def place(self, u: Tensor) -> None:
         """Called by ``build``: a head with anchors puts them down here."""
@@ -101,7 +106,12 @@ class Discriminator(nn.Module, ABC):
     @torch.no_grad()
     def ceiling(self, u: Tensor) -> Tensor:
         """The loss of the blind belief on these rows, one number a row."""
-        return self.loss(self.blind.expand(len(u), -1), u)
+        return self.blind_score(self.target(u).to(self.blind.dtype))
+
+    @torch.no_grad()
+    def blind_score(self, target: Tensor) -> Tensor:
+        """The ceiling of rows whose targets are at hand."""
+        return self.score(self.blind.expand(len(target), -1), target)
 
     @property
     def embedding_width(self) -> int:

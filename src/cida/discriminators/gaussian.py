@@ -24,8 +24,7 @@ class Gaussian(Discriminator):
         return 2 * self.embedding_width
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
-        mean, raw = params.chunk(2, dim=1)
-        variance = variance_of(raw)
+        mean, variance = self.moments(params)
         error = mean - target
         return (error.square() / (2 * variance) + variance.log() / 2).sum(1)
 

@@ -331,6 +331,8 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "domain_index was not given to fit, so there is no index to score along; fit again "
                 "with domain_index."
             )
+        if bins < 1:
+            raise ValueError(f"bins is {bins}; it must be at least 1.")
         predicted = self.predict(X, domain_index=domain_index)
         labels = self._known(y, len(predicted))
         u = inputs.check_index(domain_index, len(predicted), self.index_width_)

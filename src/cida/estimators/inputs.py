@@ -31,6 +31,11 @@ def outside() -> int:
     return level
 
 
+def one_line(error: Exception) -> str:
+    """Another library's message, for use inside a sentence of ours."""
+    return " ".join(str(error).split())
+
+
 class CidaWarning(UserWarning):
     """Something in the data that the user should know about, though training can go on."""
 
@@ -163,15 +168,13 @@ def fit_space(space: Space | None, u: Tensor) -> Space:
             f"domain_index has {u.shape[1]} columns but space={space!r} is for {space.width}; "
             "give one Line or Periodic for each column, in a Product."
         )
-    place = space.coordinates(u)
-    for column in range(u.shape[1]):
-        gap = place[:, column] - place[0, column]
-        if turn := space.turns[column]:
-            gap = gap - turn * torch.round(gap / turn)
-        if float(gap.abs().max()) <= (1e-9 if turn else 0.0):
-            where = f" in column {column}" if u.shape[1] > 1 else ""
+    for number, column in enumerate(space.columns):
+        mine = u[:, number : number + 1]
+        spread = float(column.distance(mine, mine[:1]).max())
+        if spread <= (1e-9 if column.turns[0] else 0.0):  # whole turns round a little
+            where = f" in column {number}" if space.width > 1 else ""
             raise ValueError(
-                f"domain_index is constant{where} (every row has {float(u[0, column]):g}); "
+                f"domain_index is constant{where} (every row has {float(mine[0]):g}); "
                 "without different index values there is nothing to adapt to: leave it out."
             )
     return space.fit(u)

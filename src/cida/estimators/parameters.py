@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from cida.estimators.inputs import one_line
+
 __all__ = ["all_or_nothing", "check_parameters", "check_predictor", "naming"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,10 +91,9 @@ def naming(argument: str, shape: Sequence[int]) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, TypeError, IndexError) as error:
-        reason = " ".join(str(error).split())
         raise ValueError(
-            f"{argument} cannot take float32 rows of shape {tuple(shape)} ({reason}); give a "
-            "module for such rows."
+            f"{argument} cannot take float32 rows of shape {tuple(shape)} ({one_line(error)}); "
+            "give a module for such rows."
         ) from error
 
 

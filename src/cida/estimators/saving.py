@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import warnings
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.discriminators import DISCRIMINATORS, Discriminator
-from cida.estimators.inputs import CidaWarning, outside
+from cida.estimators.inputs import CidaWarning, one_line, outside
 from cida.estimators.scaling import Scaling
 from cida.space import Space, space_from_dict
 from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
@@ -71,10 +70,9 @@ def load_estimator(
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, ModelFileError):
             raise
-        reason = " ".join(str(error).split())
         raise ModelFileError(
-            f"{os.fspath(path)} does not hold a whole model ({reason}); save the model again, and "
-            "pass load() the same encoder and predictor classes that it was fitted with."
+            f"{os.fspath(path)} does not hold a whole model ({one_line(error)}); save the model "
+            "again, and pass load() the same encoder and predictor classes that it was fitted with."
         ) from None
 
 
@@ -136,10 +134,9 @@ def _load_weights(
     try:
         module.load_state_dict(mine)
     except RuntimeError as error:
-        reason = " ".join(str(error).split())
         raise ModelFileError(
-            f"{name} does not fit the weights in {os.fspath(path)} ({reason}); pass load() the "
-            f"{name} that the model was fitted with, or save the model again."
+            f"{name} does not fit the weights in {os.fspath(path)} ({one_line(error)}); pass "
+            f"load() the {name} that the model was fitted with, or save the model again."
         ) from None
 
 
@@ -181,11 +178,8 @@ def _discriminator_words(discriminator: Discriminator) -> Any:
     """A built-in head by name and settings; one of the user's own only as such."""
     for name, kind in DISCRIMINATORS.items():
         if type(discriminator) is kind and discriminator.body is None:
-            settings = [p for p in inspect.signature(kind).parameters if p != "body"]
-            return {
-                "discriminator": name,
-                "settings": {p: plain(getattr(discriminator, p)) for p in settings},
-            }
+            settings = {k: plain(v) for k, v in discriminator.settings.items()}
+            return {"discriminator": name, "settings": settings}
     return _OWN
 
 

@@ -66,8 +66,7 @@ class Adversarial(Game):
         z_source, z = torch.split(z_both, [len(source), len(everyone)])
         head = self.discriminator
         target = head.target(everyone.u).to(z.dtype)
-        with torch.no_grad():
-            ceiling = head.score(head.blind.expand(len(everyone), -1), target).mean()
+        ceiling = head.blind_score(target).mean()
 
         for _ in range(self.discriminator_steps):
             value = head.score(head(z.detach()), target).mean()

@@ -98,13 +98,9 @@ class Space(ABC):
         nearest, _ = tree.query(self._wrapped(u))
         return torch.from_numpy(np.asarray(nearest, dtype=np.float64))
 
-    def mean(self, u: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The weighted mean through the embedding, shape ``(1, width)``: circular where u is."""
-        embedding = self.embed(u)
-        if weights is None:
-            return self.unembed(embedding.mean(0, keepdim=True))
-        share = (weights / weights.sum()).to(embedding.dtype)
-        return self.unembed(share[None] @ embedding)
+    def mean(self, u: Tensor) -> Tensor:
+        """The mean through the embedding, shape ``(1, width)``: circular where u is."""
+        return self.unembed(self.embed(u).mean(0, keepdim=True))
 
     def _wrapped(self, u: Tensor) -> np.ndarray[Any, Any]:
         """Coordinates inside one period, as the k-d tree wants them."""

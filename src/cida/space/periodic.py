@@ -18,8 +18,8 @@ __all__ = ["Periodic"]
 class Periodic(Column):
     """u on a circle: degrees (360), hours (24), days of the year (365.25).
 
-    ``coordinate = 2 pi u / period``, ``embedding = (cos, sin)`` of it, distance = the shorter arc
-    in radians.
+    ``coordinate = 2 pi (u mod period) / period``, ``embedding = (cos, sin)`` of it,
+    distance = the shorter arc in radians.
     """
 
     period: float
@@ -47,11 +47,11 @@ class Periodic(Column):
         return self
 
     def coordinates(self, u: Tensor) -> Tensor:
-        return u * (TURN / self.period)
+        # Reduced first: angles of an index many periods away would lose their digits.
+        return torch.remainder(u, self.period) * (TURN / self.period)
 
     def embed(self, u: Tensor) -> Tensor:
-        # Reduced first: cos(2 pi u / period) loses all digits when u is many periods away.
-        angle = self.coordinates(torch.remainder(u, self.period))
+        angle = self.coordinates(u)
         return torch.cat([angle.cos(), angle.sin()], dim=1)
 
     def unembed(self, embedding: Tensor) -> Tensor:
