@@ -37,6 +37,7 @@ def test_rows_look_up_a_batch_in_the_order_asked_for():
     assert len(batch) == 4
     assert batch.x.tolist() == [[8, 9], [0, 1], [0, 1], [4, 5]]
     assert batch.y.tolist() == [0, 1, 1, 3]
+    assert batch.row.tolist() == [4, 0, 0, 2]
     assert batch.labelled.tolist() == [False, True, True, True]
     assert torch.allclose(batch.u[:, 0], torch.tensor([0.8, 0.0, 0.0, 0.4]))
     assert torch.allclose(batch.weight, torch.tensor([0.4, 0.0, 0.0, 0.2]))

@@ -196,7 +196,8 @@ def test_a_ceiling_fitted_on_the_batch_itself_is_too_low():
 def test_a_loss_above_the_ceiling_says_that_the_discriminator_lags_and_moves_no_encoder():
     """z = u and D reads it off; then the encoder flips z: as informative as before, the loss 4."""
     u = torch.special.ndtri(QUANTILES)
-    everyone = Batch(u.float(), torch.zeros(len(u)).long(), u, u > 0, torch.ones(len(u)))
+    ones, row = torch.ones(len(u)), torch.arange(len(u))
+    everyone = Batch(u.float(), torch.zeros(len(u)).long(), u, u > 0, ones, row)
     head = L2(body=nn.Identity()).build(1, Line(), u)
     encoder = nn.Linear(1, 1)
     for layer, slope in ((head.head, 1.0), (encoder, -1.0)):

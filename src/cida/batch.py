@@ -15,7 +15,8 @@ class Batch:
     """Some rows: inputs, labels, raw index, whether the label may be read, prediction weight.
 
     ``y`` is only meaningful where ``labelled`` is true. ``weight`` belongs to the prediction loss
-    alone: the discriminator sees the index distribution as the sampler draws it.
+    alone: the discriminator sees the index distribution as the sampler draws it. ``row`` says
+    which row of the table each is, for a game that remembers something about it.
     """
 
     x: Tensor
@@ -23,9 +24,15 @@ class Batch:
     u: Tensor
     labelled: Tensor
     weight: Tensor
+    row: Tensor
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether labels are the numbers of classes; else they are numbers to regress on."""
+        return not self.y.is_floating_point()
 
 
 class Rows:
@@ -69,4 +76,5 @@ class Rows:
             u=self.u.index_select(0, indices),
             labelled=self.labelled.index_select(0, indices),
             weight=self.weight.index_select(0, indices),
+            row=indices,
         )

@@ -193,6 +193,34 @@ def test_hard_bins_are_cross_entropy_on_the_nearest_anchor(space):
     assert torch.allclose(head.loss(params, u), expected)
 
 
+@pytest.mark.parametrize("kernel", [0.0, 1.0])
+def test_smoothed_targets_sum_to_one_and_keep_their_share_in_every_bin(space, kernel):
+    plain = built(Histogram(bins=7, kernel=kernel), space)
+    smooth = built(Histogram(bins=7, kernel=kernel, smoothing=0.2), space)
+    u, bins = some_index(space), len(smooth.anchors)
+    target = smooth.target(u)
+    assert torch.allclose(target.sum(1), torch.ones(40))
+    assert float(target.min()) >= 0.2 / bins - 1e-6
+    assert torch.allclose(target, 0.8 * plain.target(u) + 0.2 / bins)
+
+
+def test_hard_smoothed_bins_are_cross_entropy_with_label_smoothing(space):
+    head = built(Histogram(bins=6, kernel=0.0, smoothing=0.3), space)
+    u, params = some_index(space), some_beliefs(head)
+    nearest = space.distance(u, head.anchors).argmin(1)
+    expected = nn.functional.cross_entropy(params, nearest, reduction="none", label_smoothing=0.3)
+    assert torch.allclose(head.loss(params, u), expected)
+
+
+@pytest.mark.parametrize("kernel", [0.0, 1.0])
+def test_the_ceiling_of_a_smoothed_histogram_is_the_entropy_of_the_mean_target(space, kernel):
+    head = built(Histogram(bins=6, kernel=kernel, smoothing=0.3), space)
+    u = some_index(space)
+    mean = head.target(u).double().mean(0)
+    entropy = -(mean * mean.log()).sum().item()
+    assert head.ceiling(u).mean().item() == pytest.approx(entropy, rel=1e-5)
+
+
 @pytest.mark.parametrize("others", [0, 3])
 def test_a_histogram_over_an_index_that_hardly_varies_stays_finite(others):
     # The anchors of a Line span its inner 99 %: here that range is a single point.
@@ -235,6 +263,9 @@ def test_hidden_widths_shape_the_default_body():
         (lambda: Histogram(bins=1), "bins must be at least 2, got 1"),
         (lambda: Histogram(kernel=-0.5), "kernel must not be negative, got -0.5; 0 gives hard"),
         (lambda: Histogram(kernel=math.nan), "kernel must not be negative, got nan"),
+        (lambda: Histogram(smoothing=-0.1), "smoothing must be at least 0 and below 1, got -0.1"),
+        (lambda: Histogram(smoothing=1), "smoothing must be at least 0 and below 1, got 1"),
+        (lambda: Histogram(smoothing=math.nan), "smoothing must be .*, got nan"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(make, message):

@@ -8,7 +8,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from cida import L2, CIDAClassifier, CidaWarning, Line, Periodic, Product
+from cida import L2, CIDAClassifier, CIDARegressor, CidaWarning, Line, Periodic, Product
+from cida.games import GAMES, MDD
 
 SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
 
@@ -48,6 +49,13 @@ def fit_is_refused(model, data, *words, error=ValueError):
         ("encoding_width", 0),
         ("discriminator_steps", 0),
         ("hidden", (8, 0)),
+        ("predictor_hidden", (8, 0)),
+        ("predictor_hidden", 64),
+        ("stages", 0),
+        ("stages", 2.5),
+        ("game", "adverserial"),
+        ("game", None),
+        ("game", L2),
         ("discriminator", "foo"),
         ("discriminator", 3),
     ],
@@ -59,6 +67,23 @@ def test_a_parameter_that_cannot_work_is_refused_by_name(kind, data, name, value
 def test_an_unknown_discriminator_is_told_the_names_that_exist(kind, data):
     words = "'foo'", "l2", "l1", "gaussian", "mixture", "histogram", "None"
     fit_is_refused(kind(**SMALL, discriminator="foo"), data, *words)
+
+
+def test_an_unknown_game_is_told_the_names_that_exist(kind, data):
+    words = "game is 'cda'", *GAMES, "cida.games.Game"
+    fit_is_refused(kind(**SMALL, game="cda"), data, *words)
+
+
+@pytest.mark.parametrize("discriminator", ["histogram", None])
+def test_a_misspelt_game_is_named_even_in_a_plain_fit(world, discriminator):
+    plain = {"X": world.x, "y": world.y}
+    model = CIDAClassifier(discriminator, game="ada", **SMALL)
+    fit_is_refused(model, plain, "'ada'", "adda")
+
+
+@pytest.mark.parametrize("game", ["mdd", MDD])
+def test_a_game_of_classes_is_refused_in_a_regression(data, game):
+    fit_is_refused(CIDARegressor(game=game, **SMALL), data, "game is 'mdd'", "CIDAClassifier")
 
 
 @pytest.mark.parametrize("space", ["circle", Periodic])

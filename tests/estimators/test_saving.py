@@ -146,7 +146,7 @@ def test_spaces_come_back(kind, world, path, space):
         L1(hidden=(4,)),
         Gaussian(hidden=(4, 4)),
         Mixture(components=3),
-        Histogram(bins=9, kernel=1.5, hidden=(4,)),
+        Histogram(bins=9, kernel=1.5, smoothing=0.1, hidden=(4,)),
         "gaussian",
         None,
     ],
@@ -159,7 +159,7 @@ def test_a_loaded_model_can_be_fitted_again(data, path, discriminator):
     assert type(again.discriminator) is type(discriminator)
     encoding = again.fit(**data).transform(data["X"])
     assert np.array_equal(encoding, model.transform(data["X"]))
-    for setting in ("bins", "kernel", "components", "hidden"):
+    for setting in ("bins", "kernel", "smoothing", "components", "hidden"):
         if hasattr(discriminator, setting):
             assert getattr(again.discriminator, setting) == getattr(discriminator, setting)
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from cida.batch import Batch
+from cida.batch import Batch, Rows
 from cida.discriminators import L2, Gaussian, Histogram, Mixture
 from cida.games import Adversarial, SourceOnly, cross_entropy, squared_error
 from cida.games.base import frozen
@@ -23,6 +23,7 @@ def some_batch(rows, seed, low=-1.0, high=1.0):
         u=u,
         labelled=torch.ones(rows, dtype=torch.bool),
         weight=torch.ones(rows),
+        row=torch.arange(rows),
     )
 
 
@@ -115,10 +116,18 @@ def test_below_the_ceiling_it_changes_nothing(make):
     assert torch.equal(*gradients)
 
 
+def enter(game, u, weights):
+    """A stage in which rows of this index are active, among others that are not."""
+    count = len(u)
+    table = torch.cat([torch.full_like(u, 1e3), u])
+    rows = Rows(torch.zeros(2 * count, 3), torch.zeros(2 * count).long(), table, table[:, 0] < 0)
+    game.enter_stage(rows, torch.arange(count, 2 * count), weights)
+
+
 def test_the_ceiling_of_a_batch_is_the_blind_belief_of_the_stage_scored_on_its_rows():
     game = some_game(L2)
     stage = torch.linspace(-1, 3, 101, dtype=torch.float64)[:, None]
-    game.enter_stage(stage, torch.ones(101))
+    enter(game, stage, torch.ones(101))
     *_, move = game.moves(SOURCE, EVERYONE)
     coordinates = game.space.coordinates(EVERYONE.u)
     mean = game.space.coordinates(stage).mean()
@@ -129,7 +138,7 @@ def test_the_ceiling_of_a_batch_is_the_blind_belief_of_the_stage_scored_on_its_r
 def test_the_stages_weights_reach_the_ceiling():
     game = some_game(L2)
     u = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
-    game.enter_stage(u, torch.tensor([3.0, 1.0]))
+    enter(game, u, torch.tensor([3.0, 1.0]))
     assert game.discriminator.blind.item() == pytest.approx(
         game.space.coordinates(torch.tensor(0.25)).item(), rel=1e-5
     )
@@ -192,7 +201,7 @@ def test_the_losses_of_the_encoders_move_are_those_of_equation_1():
 def test_prediction_weights_count_in_the_prediction_alone():
     game = some_game(ceiling=False)
     weight = torch.rand(16, generator=torch.Generator().manual_seed(5))
-    source = Batch(SOURCE.x, SOURCE.y, SOURCE.u, SOURCE.labelled, weight)
+    source = Batch(SOURCE.x, SOURCE.y, SOURCE.u, SOURCE.labelled, weight, SOURCE.row)
     *_, move = game.moves(source, EVERYONE)
     *_, plain = game.moves(SOURCE, EVERYONE)
     losses = cross_entropy(game.predict(SOURCE.x, SOURCE.u), SOURCE.y)

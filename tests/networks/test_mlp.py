@@ -1,4 +1,5 @@
 import torch
+from torch import nn
 
 from cida.networks import MLP, IndexedEncoder, PlainEncoder
 
@@ -12,6 +13,18 @@ def test_an_mlp_is_its_formula():
     assert torch.allclose(network(x), by_hand, atol=1e-6)
     assert network.output_width == 2
     assert MLP(3, [4, 7]).output_width == 7
+
+
+def test_batch_normalisation_stands_between_each_hidden_layer_and_its_relu():
+    network = MLP(3, [4, 5], 2, batch_norm=True)
+    hidden = [nn.Linear, nn.BatchNorm1d, nn.ReLU]
+    assert [type(layer) for layer in network] == [*hidden, *hidden, nn.Linear]
+    assert [layer.num_features for layer in network if type(layer) is nn.BatchNorm1d] == [4, 5]
+    assert network.output_width == 2
+
+
+def test_without_batch_normalisation_there_is_none():
+    assert [type(layer) for layer in MLP(3, [4], 2)] == [nn.Linear, nn.ReLU, nn.Linear]
 
 
 def test_the_indexed_encoder_starts_blind_to_u_and_can_learn_to_see_it():

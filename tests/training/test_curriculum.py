@@ -90,7 +90,7 @@ def test_stages_are_equally_long_and_end_after_the_share_of_the_steps():
 
 
 def test_a_share_of_zero_makes_all_rows_active_at_once():
-    curriculum = Curriculum(column(0, 5, 9)[:, 0], steps=50, share=0.0)
+    curriculum = Curriculum(column(0, 5, 9)[:, 0], steps=50, share=0.0, stages=20)
     assert {curriculum.stage(step) for step in range(50)} == {0}
     assert curriculum.active(0).tolist() == [0, 1, 2]
 
@@ -175,3 +175,38 @@ def test_a_stray_index_value_does_not_take_over_the_batches():
     assert float(sampler.weights.sum()) == pytest.approx(1)
     drawn = torch.cat([sampler.everyone(1000) for _ in range(100)])
     assert float((drawn == 9999).double().mean()) == pytest.approx(float(stray), abs=1e-3)
+
+
+def widened(seed=0):
+    """A sampler whose rows 100 to 119 joined last."""
+    sampler = sampler_over(crowded_rows(), 5, seed)
+    sampler.activate(torch.arange(100))
+    sampler.activate(torch.arange(120))
+    return sampler
+
+
+@pytest.mark.parametrize(("share", "fresh"), [(0.25, 250), (0.5, 500), (1.0, 1000)])
+def test_a_share_of_the_draws_comes_from_the_newest_rows_alone(share, fresh):
+    drawn = widened().everyone(1000, share)
+    assert len(drawn) == 1000
+    first, rest = drawn[:fresh], drawn[fresh:]
+    assert set(first.tolist()) == set(range(100, 120))
+    assert set(rest.tolist()) <= set(range(120))
+    if len(rest):
+        assert int(rest.min()) < 100
+
+
+def test_the_newest_rows_are_drawn_equally_often():
+    drawn = widened().everyone(20_000, 1.0) - 100
+    assert chisquare(torch.bincount(drawn, minlength=20).numpy()).pvalue > 1e-3
+
+
+def test_a_share_of_zero_draws_the_same_numbers_as_none():
+    assert torch.equal(widened(3).everyone(500, 0.0), widened(3).everyone(500))
+
+
+def test_where_the_last_stage_added_nothing_the_share_is_drawn_from_all():
+    sampler, again = widened(3), widened(3)
+    for each in (sampler, again):
+        each.activate(torch.arange(120))
+    assert torch.equal(sampler.everyone(500, 0.5), again.everyone(500))

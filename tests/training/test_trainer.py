@@ -147,9 +147,14 @@ class Counter(Game):
         nn.init.zeros_(self.encoder.weight)
         self.stages = []
         self.seen = []
+        self.done = []
 
-    def enter_stage(self, u, weights):
-        self.stages.append((u.clone(), weights.clone()))
+    def enter_stage(self, rows, active, weights):
+        self.stages.append((rows.u[active], weights.clone()))
+
+    def progress(self, done):
+        assert len(self.done) == len(self.seen)  # once before each round
+        self.done.append(done)
 
     def moves(self, source, everyone):
         self.seen.append((source, everyone))
@@ -226,6 +231,32 @@ def test_each_stage_is_announced_with_its_rows_and_the_samplers_weights():
         each = torch.zeros(4, dtype=torch.float64).index_add_(0, cell, weights)
         each = each[each > 0]
         assert each.tolist() == pytest.approx([1 / len(each)] * len(each))
+
+
+@pytest.mark.parametrize("stages", [1, 3, 7])
+def test_the_range_widens_in_as_many_stages_as_asked_for(stages):
+    game, rows = Counter(), some_rows()
+    Trainer(Training(steps=40, curriculum=0.5, stages=stages, **SHORT)).run(game, rows)
+    assert len(game.stages) == stages
+    assert len(game.stages[-1][0]) == len(rows)
+
+
+def test_the_game_is_told_before_each_round_how_much_is_done():
+    game = Counter()
+    Trainer(Training(steps=8, **SHORT)).run(game, some_rows())
+    assert game.done == [step / 8 for step in range(8)]
+
+
+def test_a_games_newest_share_of_each_batch_joined_in_the_last_stage():
+    game, rows = Counter(), some_rows()
+    game.newest_share = 0.75
+    Trainer(Training(steps=40, curriculum=1.0, stages=4, **SHORT)).run(game, rows)
+    for step, (_, everyone) in enumerate(game.seen):
+        stage = step // 10
+        if stage:
+            before, now = (game.stages[s][0].max() for s in (stage - 1, stage))
+            assert bool((everyone.u[:12] > before).all())
+            assert bool((everyone.u <= now).all())
 
 
 def test_rows_beyond_reach_are_never_dealt():

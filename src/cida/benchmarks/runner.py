@@ -30,7 +30,10 @@ __all__ = [
     "Outcome",
     "Row",
     "fingerprint",
+    "finished_row",
+    "read_outcome",
     "run_recipe",
+    "run_words",
     "summarise",
     "versions",
     "write_json",
@@ -42,14 +45,19 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One run's figures, as results.json holds them; accuracies are fractions."""
+    """One run's figures, as results.json holds them; accuracies are fractions.
+
+    ``fresh`` has the same accuracies on a fresh draw of the same domains.
+    """
 
     method: str
     seed: int
     source_accuracy: float
     target_accuracy: float
+    all_accuracy: float
     by_index: list[dict[str, Any]]
     seconds: float
+    fresh: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,27 +71,65 @@ class Outcome:
 
 
 def run_recipe(
-    recipe: Recipe, world: World, seed: int, folder: Path, callbacks: Sequence[Callback] = ()
+    recipe: Recipe,
+    world: World,
+    seed: int,
+    folder: Path,
+    callbacks: Sequence[Callback] = (),
+    fresh: World | None = None,
 ) -> Outcome:
-    """Fits one recipe on the world with one seed; target labels are used for scoring alone."""
+    """Fits one recipe on the world with one seed; target labels are used for scoring alone.
+
+    Only an oracle sees them. ``row.json`` is written last: a folder that has it is a whole run.
+    """
     model = CIDAClassifier(**recipe.settings, random_state=seed, callbacks=callbacks)
+    labels = world.y if recipe.oracle else world.training_labels
     started = time.perf_counter()
-    model.fit(world.x, world.training_labels, domain_index=world.u)
+    model.fit(world.x, labels, domain_index=world.u)
     seconds = time.perf_counter() - started
     predicted = model.predict(world.x, domain_index=world.u)
     row = Row(
         method=recipe.method,
         seed=seed,
-        source_accuracy=accuracy(world.y[world.source], predicted[world.source]),
-        target_accuracy=accuracy(world.y[~world.source], predicted[~world.source]),
-        by_index=[_bin_words(score) for score in _by_domain(world, predicted)],
+        **_scores(world, predicted),
         seconds=round(seconds, 2),
+        fresh=_scores(fresh, model.predict(fresh.x, domain_index=fresh.u)) if fresh else None,
     )
     model.save(folder / "model.safetensors")
-    write_json(folder / "run.json", _run_words(recipe, model, world, seed))
+    write_json(folder / "run.json", run_words(recipe, world, seed))
     lines = "".join(json.dumps(asdict(event)) + "\n" for event in model.history_)
     write_atomically(folder / "events.jsonl", lines.encode())
+    write_json(folder / "row.json", asdict(row))
     return Outcome(recipe, row, predicted, model.history_)
+
+
+def finished_row(folder: Path, recipe: Recipe, world: World, seed: int) -> Row | None:
+    """The row of a whole run in this folder, if it was of this recipe, world, seed and versions."""
+    try:
+        if json.loads((folder / "run.json").read_text()) != run_words(recipe, world, seed):
+            return None
+        return Row(**json.loads((folder / "row.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def read_outcome(folder: Path, recipe: Recipe, world: World) -> Outcome:
+    """A run from its folder, as `run_recipe` gave it."""
+    row = Row(**json.loads((folder / "row.json").read_text()))
+    model = CIDAClassifier.load(folder / "model.safetensors")
+    lines = (folder / "events.jsonl").read_text().splitlines()
+    history = [Event(**json.loads(line)) for line in lines]
+    return Outcome(recipe, row, model.predict(world.x, domain_index=world.u), history)
+
+
+def _scores(world: World, predicted: Array) -> dict[str, Any]:
+    right, source = world.y == predicted, world.source
+    return {
+        "source_accuracy": float(right[source].mean()),
+        "target_accuracy": float(right[~source].mean()),
+        "all_accuracy": float(right.mean()),
+        "by_index": [_bin_words(score) for score in _by_domain(world, predicted)],
+    }
 
 
 def _by_domain(world: World, predicted: Array) -> list[BinScore]:
@@ -96,14 +142,15 @@ def _bin_words(score: BinScore) -> dict[str, Any]:
     return {"lo": score.lo, "hi": score.hi, "accuracy": score.score, "n": score.n}
 
 
-def _run_words(recipe: Recipe, model: CIDAClassifier, world: World, seed: int) -> dict[str, Any]:
+def run_words(recipe: Recipe, world: World, seed: int) -> dict[str, Any]:
     """What run.json says: enough to do the run again and to know that it was the same."""
+    model = CIDAClassifier(**recipe.settings, random_state=seed)
     return {
         "schema": 1,
         "world": world.name,
         "method": recipe.method,
+        "oracle": recipe.oracle,
         "settings": {k: plain(v) for k, v in model.get_params(deep=False).items()},
-        "steps": model.n_steps_,
         "seed": seed,
         "versions": versions(),
         "threads": torch.get_num_threads(),
@@ -133,19 +180,33 @@ def fingerprint(*arrays: Array) -> str:
 
 def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Mean, standard deviation and worst seed of each method, in order of appearance."""
-    by_method: dict[str, list[float]] = {}
+    by_method: dict[str, list[Row]] = {}
     for row in rows:
-        by_method.setdefault(row.method, []).append(row.target_accuracy)
-    return [
-        {
-            "method": method,
-            "seeds": len(scores),
-            "target_accuracy_mean": mean(scores),
-            "target_accuracy_std": stdev(scores) if len(scores) > 1 else 0.0,
-            "target_accuracy_worst": min(scores),
-        }
-        for method, scores in by_method.items()
-    ]
+        by_method.setdefault(row.method, []).append(row)
+    lines = []
+    for method, mine in by_method.items():
+        fresh = [row.fresh for row in mine if row.fresh is not None]
+        lines.append(
+            {
+                "method": method,
+                "seeds": len(mine),
+                **_spread("target_accuracy", [row.target_accuracy for row in mine]),
+                **_spread("all_accuracy", [row.all_accuracy for row in mine]),
+                **_spread("fresh_target_accuracy", [f["target_accuracy"] for f in fresh]),
+                **_spread("fresh_all_accuracy", [f["all_accuracy"] for f in fresh]),
+            }
+        )
+    return lines
+
+
+def _spread(name: str, scores: Sequence[float]) -> dict[str, float]:
+    if not scores:
+        return {}
+    return {
+        f"{name}_mean": mean(scores),
+        f"{name}_std": stdev(scores) if len(scores) > 1 else 0.0,
+        f"{name}_worst": min(scores),
+    }
 
 
 def write_results(path: Path, benchmark: str, preset: str, protocol: str, rows: list[Row]) -> None:

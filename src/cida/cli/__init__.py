@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from cida.cli.check import Check
 from cida.cli.demo import Demo
+from cida.cli.reproduce import Reproduce
 from cida.cli.speed import Speed
 from cida.version import __version__
 
@@ -31,7 +32,12 @@ class Verb(Protocol):
     def run(self, console: Console) -> int: ...
 
 
-VERBS: dict[str, Callable[..., Verb]] = {"demo": Demo, "speed": Speed, "check": Check}
+VERBS: dict[str, Callable[..., Verb]] = {
+    "demo": Demo,
+    "reproduce": Reproduce,
+    "speed": Speed,
+    "check": Check,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

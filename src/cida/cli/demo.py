@@ -8,17 +8,19 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.table import Table
 
-from cida.benchmarks.recipes import CIRCLE
+from cida.benchmarks.recipes import BENCHMARKS, recipes
 from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
 from cida.benchmarks.tables import result_lines
+from cida.cli.reproduce import rich_table
 from cida.datasets import circle
 from cida.report import toy_report
 from cida.training.checkpoint import write_atomically
 from cida.training.progress import ProgressBar
 
 __all__ = ["Demo"]
+
+METHODS = ("source-only", "cida", "pcida", "histogram")
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Demo:
     steps: int | None = None
     """Training steps of every method; fewer give a quicker look and a worse model."""
 
-    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(CIRCLE)
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = METHODS
     """Which methods to run: source-only, cida, pcida, histogram."""
 
     def run(self, console: Console) -> int:
@@ -57,7 +59,9 @@ class Demo:
         }
         page = toy_report(circle(seed=self.first_seed), outcomes, facts)
         write_atomically(self.out / "report.html", page.encode())
-        console.print(_table(outcomes))
+        titles = {outcome.recipe.method: outcome.recipe.title for outcome in outcomes}
+        title = "Circle: accuracy %, 6 source and 24 target domains"
+        console.print(rich_table(result_lines(rows, titles), title))
         console.print("The report, to open in a browser:")
         console.print(str((self.out / "report.html").resolve()), soft_wrap=True, highlight=False)
         return 0
@@ -67,10 +71,10 @@ class Demo:
         return range(self.first_seed, self.first_seed + self.seeds)
 
     def _check(self) -> None:
-        unknown = [name for name in self.methods if name not in CIRCLE]
+        unknown = [name for name in self.methods if name not in METHODS]
         if unknown or not self.methods:
             raise ValueError(
-                f"methods has {', '.join(unknown) or 'no name'}; known are {', '.join(CIRCLE)}."
+                f"methods has {', '.join(unknown) or 'no name'}; known are {', '.join(METHODS)}."
             )
         for name, value in {"seeds": self.seeds, "steps": self.steps}.items():
             if value is not None and value < 1:
@@ -78,9 +82,10 @@ class Demo:
 
     def _play(self, seed: int, console: Console) -> list[Outcome]:
         world = circle(seed=seed)
+        known = recipes(BENCHMARKS["circle"], "best")
         outcomes = []
         for name in self.methods:
-            recipe = CIRCLE[name].with_settings(steps=self.steps)
+            recipe = known[name].with_settings(steps=self.steps)
             title = f"{recipe.title}, seed {seed}"
             with ProgressBar(f"{title:<26}", console) as bar:
                 folder = self.out / f"{name}-seed{seed}"
@@ -92,14 +97,3 @@ class Demo:
         if self.steps is not None:
             words.append(f"--steps {self.steps}")
         return " ".join([*words, "--methods", *self.methods])
-
-
-def _table(outcomes: list[Outcome]) -> Table:
-    titles = {outcome.recipe.method: outcome.recipe.title for outcome in outcomes}
-    lines = [line.words() for line in result_lines([o.row for o in outcomes], titles)]
-    table = Table(title="Circle: accuracy %, 6 source and 24 target domains")
-    for name in lines[0]:
-        table.add_column(name, justify="left" if name == "method" else "right")
-    for line in lines:
-        table.add_row(*line.values())
-    return table

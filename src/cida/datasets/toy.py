@@ -25,6 +25,7 @@ class World:
     y: Array
     u: Array
     source: Array
+    scaling: tuple[Array, Array] | None = None  # the mean and deviation that x was z-scored with
 
     @property
     def training_labels(self) -> Array:
@@ -32,11 +33,18 @@ class World:
         return np.where(self.source, self.y.astype(np.float64), np.nan)
 
 
-def circle(domains: int = 30, points: int = 100, source_domains: int = 6, seed: int = 0) -> World:
+def circle(
+    domains: int = 30,
+    points: int = 100,
+    source_domains: int = 6,
+    seed: int = 0,
+    scaled_as: World | None = None,
+) -> World:
     """Discs on a half circle: domain i is centred at ``5 (cos t, sin t)``, ``t = pi i / (n - 1)``.
 
     The offset from the centre is a standard normal truncated to radius 1; ``y = (|x| > 5)``, so
-    the boundary turns with the index. x is z-scored over all points; ``u = i / (n - 1)``.
+    the boundary turns with the index. x is z-scored over all points (or as another draw was, to
+    score a model on fresh points); ``u = i / (n - 1)``.
     """
     _check(domains, points, source_domains)
     random = np.random.default_rng(seed)
@@ -44,14 +52,20 @@ def circle(domains: int = 30, points: int = 100, source_domains: int = 6, seed: 
     offset = _truncated_normal(random, len(angle), 2)
     x = 5 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + offset
     y = np.linalg.norm(x, axis=1) > 5
-    return _world("circle", x, y, domains, points, source_domains)
+    return _world("circle", x, y, domains, source_domains, scaled_as)
 
 
-def sine(domains: int = 12, points: int = 190, source_domains: int = 5, seed: int = 0) -> World:
+def sine(
+    domains: int = 12,
+    points: int = 190,
+    source_domains: int = 5,
+    seed: int = 0,
+    scaled_as: World | None = None,
+) -> World:
     """Slices of a sine: domain i has ``x0`` uniform on ``[i pi/9, (i + 1) pi/9]``.
 
     ``x1 = sin(3 x0) + e`` with e a standard normal truncated to [-1, 1]; ``y = (e > 0)``. x is
-    z-scored over all points; ``u = i / (n - 1)``.
+    z-scored over all points (or as another draw was); ``u = i / (n - 1)``.
     """
     _check(domains, points, source_domains)
     random = np.random.default_rng(seed)
@@ -59,17 +73,23 @@ def sine(domains: int = 12, points: int = 190, source_domains: int = 5, seed: in
     along = (start + random.uniform(size=len(start))) * np.pi / 9
     noise = _truncated_normal(random, len(start), 1)[:, 0]
     x = np.stack([along, np.sin(3 * along) + noise], axis=1)
-    return _world("sine", x, noise > 0, domains, points, source_domains)
+    return _world("sine", x, noise > 0, domains, source_domains, scaled_as)
 
 
-def _world(name: str, x: Array, y: Array, domains: int, points: int, source_domains: int) -> World:
-    domain = np.repeat(np.arange(domains), points)
+def _world(
+    name: str, x: Array, y: Array, domains: int, source_domains: int, scaled_as: World | None
+) -> World:
+    domain = np.repeat(np.arange(domains), len(x) // domains)
+    scaling = (x.mean(axis=0), x.std(axis=0))
+    if scaled_as is not None and scaled_as.scaling is not None:
+        scaling = scaled_as.scaling
     return World(
         name=name,
-        x=(x - x.mean(axis=0)) / x.std(axis=0),
+        x=(x - scaling[0]) / scaling[1],
         y=y.astype(np.int64),
         u=domain / (domains - 1),
         source=domain < source_domains,
+        scaling=scaling,
     )
 
 

@@ -43,6 +43,7 @@ class Discriminator(nn.Module, ABC):
         super().__init__()
         self.body = body
         self.hidden = tuple(hidden)
+        self.batch_norm = False  # an estimator's choice for all its players
         self.space: Space | None = None
         self.register_buffer("blind", torch.zeros(1, 0))
 
@@ -50,12 +51,19 @@ class Discriminator(nn.Module, ABC):
         """Makes the layers, once the width of z, the space and the rows of u are known."""
         self.space = space
         self.place(u)
-        if self.body is None:
-            self.body = MLP(encoding_width, self.hidden)
-        features = _output_width(self.body, encoding_width)
+        self.body, features = self.make_body(encoding_width)
         self.head = nn.Linear(features, self.belief_width)
         self.fit_blind(u)
         return self
+
+    def make_body(self, inputs: int) -> tuple[nn.Module, int]:
+        """The layers below the last one, for inputs of this width, and how many numbers they give.
+
+        A game whose adversary is no belief about u takes these too: one capacity for all.
+        """
+        own = self.body
+        body = MLP(inputs, self.hidden, batch_norm=self.batch_norm) if own is None else own
+        return body, _output_width(body, inputs)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -17,12 +17,14 @@ class Histogram(Discriminator):
     the neighbouring bins by a kernel in the metric of the space, wrapping where the space does.
     It aligns all moments of p(u|z) up to the width of a bin, what the paper leaves to future work
     (its conclusion). The ceiling is the entropy of the mean target, reached if and only if every z
-    gives the same soft histogram. Hard bins (``kernel=0``) are K-way categorical adaptation.
+    gives the same soft histogram. Hard bins (``kernel=0``) are K-way categorical adaptation (DANN);
+    ``smoothing`` mixes in a kernel that forgets distance: ``(1 - s) t_k + s / K``.
 
     Arguments
     ---------
     bins: how many anchors; evenly spaced on a Line or a Periodic index, k-means in a Product.
     kernel: the kernel's width h, in units of the distance between neighbouring anchors.
+    smoothing: the share of each target that is spread over all bins alike.
     """
 
     anchors: Tensor
@@ -32,6 +34,7 @@ class Histogram(Discriminator):
         self,
         bins: int = 30,
         kernel: float = 1.0,
+        smoothing: float = 0.0,
         body: nn.Module | None = None,
         hidden: tuple[int, ...] = (128, 128, 128),
     ) -> None:
@@ -40,8 +43,11 @@ class Histogram(Discriminator):
             raise ValueError(f"bins must be at least 2, got {bins}.")
         if not kernel >= 0:
             raise ValueError(f"kernel must not be negative, got {kernel}; 0 gives hard bins.")
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}.")
         self.bins = bins
         self.kernel = kernel
+        self.smoothing = smoothing
         self.register_buffer("anchors", torch.zeros(0, 0, dtype=torch.float64))
         self.register_buffer("bandwidth", torch.zeros((), dtype=torch.float64))
 
@@ -62,9 +68,11 @@ class Histogram(Discriminator):
         # Exact differences of raw values first; scaled distances are small enough for float32.
         distance = self.space.distance(u, self.anchors).to(torch.get_default_dtype())
         if self.kernel == 0:
-            return nn.functional.one_hot(distance.argmin(1), len(self.anchors)).to(distance.dtype)
-        sharpness = 0.5 / float(self.bandwidth) ** 2
-        return torch.softmax(distance.square_().mul_(-sharpness), dim=1)
+            near = nn.functional.one_hot(distance.argmin(1), len(self.anchors)).to(distance.dtype)
+        else:
+            sharpness = 0.5 / float(self.bandwidth) ** 2
+            near = torch.softmax(distance.square_().mul_(-sharpness), dim=1)
+        return (1 - self.smoothing) * near + self.smoothing / len(self.anchors)
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
         return nn.functional.cross_entropy(params, target, reduction="none")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from abc import ABC, abstractmethod
@@ -22,11 +21,10 @@ from cida.batch import Rows
 from cida.diagnostics import BinScore, score_by_bin
 from cida.diagnostics.accuracy import Metric
 from cida.discriminators import Discriminator, named_discriminator
-from cida.estimators import inputs, parameters, prediction, saving
+from cida.estimators import inputs, parameters, players, prediction, saving
 from cida.estimators.inputs import Array, CidaWarning, Labels
 from cida.estimators.scaling import Scaling
-from cida.games import Adversarial, Game, PredictionLoss, SourceOnly
-from cida.networks import MLP, IndexedEncoder, PlainEncoder
+from cida.games import Game, PredictionLoss, named_game
 from cida.space import Line, Space
 from cida.training import Callback, Event, Trainer, Training, isolated
 from cida.training.progress import ProgressBar
@@ -45,16 +43,20 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     __metadata_request__score: ClassVar = {"domain_index": True}
 
     discriminator: str | Discriminator | None = "histogram"
+    game: str | type[Game] = "adversarial"
     space: Space | None = None
     encoder: nn.Module | None = None
     predictor: nn.Module | None = None
-    index_in_encoder: bool = False
+    index_in_encoder: bool | Literal["frame"] = False
     hidden: Sequence[int] = (128, 128, 128)
     encoding_width: int = 32
+    predictor_hidden: Sequence[int] = (64,)
+    batch_norm: bool = False
     lambda_d: float = 1.0
     discriminator_steps: int = 2
     ceiling: bool = True
     curriculum: float = 0.0
+    stages: int = 20
     balance_bins: int = 30
     steps: int | None = None
     batch_size: int | None = None
@@ -121,8 +123,9 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         x = self._read_x(X, reset=True)
         parameters.check_parameters(self.get_params(deep=False), len(x))
+        named_game(self.game)  # a misspelt name is told even where none plays
         if self.discriminator is not None:
-            named_discriminator(self.discriminator)  # a misspelt name is told even where none plays
+            named_discriminator(self.discriminator)
         labels = self._read_labels(y, len(x), domain_index is not None, source)
         weight = inputs.read_weight(labels, sample_weight, x)
         self._index_names = inputs.index_names(domain_index)
@@ -137,7 +140,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             u = inputs.check_index(domain_index, len(x))
             self.space_ = inputs.fit_space(self.space, u)
             self.index_width_ = self.space_.width
-            if labels.labelled.all():
+            if self.discriminator is not None and labels.labelled.all():
                 warnings.warn(
                     f"y has no unlabelled row among its {len(x)}, so there is no target to adapt "
                     "to; training on the source alone.",
@@ -168,6 +171,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         indexed = self.index_width_ is not None
         adapting = self.discriminator is not None and len(rows.sources) < len(rows)
         batch = self._batch_size(len(rows))
+        near_to_far = self.curriculum or named_game(self.game).least_curriculum
         training = Training(
             steps=self.steps or _default_steps(indexed, len(rows), batch),
             batch_size=batch,
@@ -175,12 +179,13 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             learning_rate=self.learning_rate,
             schedule=self.schedule,
             averaging=self.averaging,
-            curriculum=self.curriculum if adapting else 0.0,
+            curriculum=near_to_far if adapting else 0.0,
+            stages=self.stages,
             balance_bins=self.balance_bins if adapting else 1,
             seed=seed,
         )
         with isolated(seed):
-            self.game_ = self._build_game(rows, adapting)
+            self.game_ = players.build_game(self, rows, adapting)
         self.history_: list[Event] = []
         with ExitStack() as stack:
             watchers: list[Callback] = [self.history_.append, *(self.callbacks or ())]
@@ -192,61 +197,9 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _batch_size(self, rows: int) -> int:
         return min(128, rows) if self.batch_size is None else self.batch_size
 
-    # --- the players -----------------------------------------------------------------------------
-
     @property
     def _index_is_input(self) -> bool:
-        return self.index_in_encoder and self.index_width_ is not None
-
-    def _build_game(self, rows: Rows, adapting: bool) -> Game:
-        encoder = self._make_encoder(rows.x.shape[1:])
-        width = self._probe(encoder, rows)
-        predictor = self._make_predictor(width)
-        self._n_features_out = width
-        parameters.check_predictor(predictor.eval(), width, self._output_width())
-        if not adapting:
-            return self._source_only(encoder, predictor)
-        return Adversarial(
-            encoder,
-            predictor,
-            named_discriminator(self.discriminator).build(width, self.space_, rows.u),
-            self.space_,
-            self._prediction_loss(),
-            self._index_is_input,
-            lambda_d=self.lambda_d,
-            discriminator_steps=self.discriminator_steps,
-            ceiling=self.ceiling,
-        )
-
-    def _source_only(self, encoder: nn.Module, predictor: nn.Module) -> Game:
-        loss = self._prediction_loss()
-        return SourceOnly(encoder, predictor, self.space_, loss, self._index_is_input)
-
-    def _make_encoder(self, shape: Sequence[int]) -> nn.Module:
-        if self.encoder is not None:
-            return copy.deepcopy(self.encoder)
-        features = int(np.prod(shape))
-        if self._index_is_input:
-            index_width = self.space_.embedding_width
-            return IndexedEncoder(features, index_width, self.hidden, self.encoding_width)
-        return PlainEncoder(features, self.hidden, self.encoding_width)
-
-    def _make_predictor(self, width: int) -> nn.Module:
-        if self.predictor is not None:
-            return copy.deepcopy(self.predictor)
-        return MLP(width, [64], self._output_width())
-
-    def _probe(self, encoder: nn.Module, rows: Rows) -> int:
-        """The width of z, from the first rows; refuses an encoder that does not give vectors."""
-        game = self._source_only(encoder.eval(), nn.Identity())
-        with torch.no_grad(), parameters.naming("encoder", rows.x[:2].shape):
-            z = game.encode(rows.x[:2], rows.u[:2])
-        if z.dim() != 2:
-            raise ValueError(
-                f"encoder gives an output of shape {tuple(z.shape)} for {len(rows.x[:2])} rows; it "
-                "must give one vector for each row: flatten it."
-            )
-        return int(z.shape[1])
+        return bool(self.index_in_encoder) and self.index_width_ is not None
 
     # --- reading what the user passes ------------------------------------------------------------
 

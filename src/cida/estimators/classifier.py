@@ -38,16 +38,22 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     ----------
     discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", an instance, or
         None for no adversary (Source-Only).
+    game : "adversarial", "conditional" (the discriminator also sees the prediction), "adda", "mdd",
+        "cua", or a class of your own derived from `cida.games.Game`.
     space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. Lines by default.
     encoder, predictor : your own modules in place of the MLPs, with the weights they come with;
         ``fit`` trains a copy, in training mode throughout.
     index_in_encoder : whether the encoder sees u, ``E(x, u)``, or not, ``E(x)``, the default: where
-        x carries the index, as it often does, that is the better bias.
-    hidden, encoding_width : the widths of the encoder's layers and of z.
+        x carries the index, as it often does, that is the better bias. "frame" shows it x in the
+        moving frame of the index (`cida.networks.MovingFrame`): right where domains move and turn.
+    hidden, encoding_width, predictor_hidden : the widths of the encoder's layers, of z, and of the
+        predictor's layers.
+    batch_norm : batch normalisation in the predictor and the discriminator, as in the paper.
     lambda_d : the weight of the adversarial loss (eq. 1).
     discriminator_steps : discriminator updates for each encoder update.
     ceiling : whether the encoder stops where no encoder can win more.
-    curriculum : the share of the steps over which the index range widens from near to far.
+    curriculum, stages : the share of the steps over which the index range widens from near to far,
+        and in how many stages.
     balance_bins : cells along u that are drawn equally often; 1 draws rows as they come.
     steps, batch_size : None picks 6,000 steps and 128 rows (without an index 100 passes over the
         rows, between 300 and 6,000 steps).

@@ -13,8 +13,10 @@ import torch
 from torch import nn
 
 from cida.estimators.inputs import one_line
+from cida.networks.frame import MOST_FEATURES
+from cida.space import Space
 
-__all__ = ["all_or_nothing", "check_parameters", "check_predictor", "naming"]
+__all__ = ["all_or_nothing", "check_frame", "check_parameters", "check_predictor", "naming"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,6 +25,7 @@ _LEAST = {
     "lambda_d": 0,
     "discriminator_steps": 1,
     "curriculum": 0,
+    "stages": 1,
     "balance_bins": 1,
     "steps": 1,
     "batch_size": 1,
@@ -59,16 +62,22 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
     for name, most in {"averaging": 0.999999, "curriculum": 1.0}.items():
         if parameters[name] > most:
             raise ValueError(f"{name} must be at most {most}, got {parameters[name]!r}.")
-    hidden = parameters["hidden"]
-    widths = list(hidden) if isinstance(hidden, Sequence | np.ndarray) else []
-    if not widths or not all(isinstance(w, Integral) and int(w) >= 1 for w in widths):
-        raise ValueError(f"hidden must hold layer widths of at least 1, got {hidden!r}.")
+    for name in ("hidden", "predictor_hidden"):
+        hidden = parameters[name]
+        widths = list(hidden) if isinstance(hidden, Sequence | np.ndarray) else []
+        if not widths or not all(isinstance(w, Integral) and int(w) >= 1 for w in widths):
+            raise ValueError(f"{name} must hold layer widths of at least 1, got {hidden!r}.")
     rate = parameters["learning_rate"]
     if not (isinstance(rate, Real) and float(rate) > 0):
         raise ValueError(f"learning_rate must be a number above 0, got {rate!r}.")
     if parameters["schedule"] not in ("cosine", "constant"):
         raise ValueError(
             f"schedule must be 'cosine' or 'constant', got {parameters['schedule']!r}."
+        )
+    if parameters["index_in_encoder"] not in (False, True, "frame"):
+        raise ValueError(
+            f"index_in_encoder must be False, True or 'frame', got "
+            f"{parameters['index_in_encoder']!r}."
         )
     for name in ("encoder", "predictor"):
         if not isinstance(parameters[name], nn.Module | None):
@@ -79,9 +88,28 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
     ):
         raise TypeError(f"callbacks is {callbacks!r}; give a list of functions.")
     batch_size = parameters["batch_size"]
+    if parameters["batch_norm"] and min(rows, batch_size or rows) < 4:
+        raise ValueError(
+            f"batch_norm needs batches of at least 4 rows, and batch_size is {batch_size} with "
+            f"{rows} rows in X; raise it, or leave batch_norm out."
+        )
     if batch_size is not None and batch_size > rows:
         raise ValueError(
             f"batch_size is {batch_size} but X has only {rows} rows; lower it, or leave it out."
+        )
+
+
+def check_frame(space: Space, features: int) -> None:
+    """Refuses a moving frame where the index is no line or a turn would be too large a matrix."""
+    if space.embedding_width != 1:
+        raise ValueError(
+            f"index_in_encoder is 'frame', which needs an index of one number on a Line, and the "
+            f"space is {space!r}; use True or False."
+        )
+    if features > MOST_FEATURES:
+        raise ValueError(
+            f"index_in_encoder is 'frame' and X has {features} columns; a moving frame takes at "
+            f"most {MOST_FEATURES}: choose columns, or use True or False."
         )
 
 

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from cida.discriminators import DISCRIMINATORS, Discriminator
+from cida.estimators import players
 from cida.estimators.inputs import CidaWarning, one_line, outside
 from cida.estimators.scaling import Scaling
+from cida.games import GAMES
 from cida.space import Space, space_from_dict
 from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
 from cida.version import __version__
@@ -118,8 +120,10 @@ def _rebuild(
     model._n_features_out = header["encoding_width"]
     model.n_steps_ = header["steps"]
     model.history_ = []
-    game = model._source_only(
-        model._make_encoder(model._row_shape), model._make_predictor(model._n_features_out)
+    game = players.source_only(
+        model,
+        players.make_encoder(model, model._row_shape),
+        players.make_predictor(model, model._n_features_out),
     )
     for name in ("encoder", "predictor"):
         _load_weights(path, getattr(game, name), name, tensors)
@@ -147,6 +151,8 @@ def plain(value: Any) -> Any:
     """A parameter as JSON; what a file should not hold (callbacks, random states) becomes None."""
     if isinstance(value, nn.Module):
         return _discriminator_words(value) if isinstance(value, Discriminator) else _OWN
+    if isinstance(value, type):  # a game's class by its name; one of the user's own becomes None
+        return {kind: name for name, kind in GAMES.items()}.get(value)
     if isinstance(value, Space):
         return {"space": value.to_dict()}
     if isinstance(value, dict):  # as pairs: JSON would turn the keys into text

@@ -1,15 +1,46 @@
 """The games: who minimises what."""
 
+from cida.games.adda import ADDA
 from cida.games.adversarial import Adversarial
-from cida.games.base import Game, Move, PredictionLoss, cross_entropy, squared_error
+from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, squared_error
+from cida.games.conditional import Conditional
+from cida.games.cua import CUA
+from cida.games.mdd import MDD
 from cida.games.source_only import SourceOnly
 
 __all__ = [
+    "ADDA",
+    "CUA",
+    "GAMES",
+    "MDD",
     "Adversarial",
+    "Conditional",
     "Game",
     "Move",
+    "Parts",
     "PredictionLoss",
     "SourceOnly",
     "cross_entropy",
+    "named_game",
     "squared_error",
 ]
+
+GAMES: dict[str, type[Game]] = {
+    "adversarial": Adversarial,
+    "conditional": Conditional,
+    "adda": ADDA,
+    "mdd": MDD,
+    "cua": CUA,
+}
+
+
+def named_game(game: object) -> type[Game]:
+    """A game's class from its short name, or the class itself."""
+    if isinstance(game, type) and issubclass(game, Game):
+        return game
+    if isinstance(game, str) and game in GAMES:
+        return GAMES[game]
+    raise ValueError(
+        f"game is {game!r}; give one of {', '.join(GAMES)}, or a class derived from "
+        "cida.games.Game."
+    )

@@ -8,9 +8,9 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from cida.batch import Batch
-from cida.discriminators import Discriminator, Histogram
-from cida.games.base import Game, Move, PredictionLoss, cross_entropy, frozen, joined
+from cida.batch import Batch, Rows
+from cida.discriminators import Discriminator
+from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, frozen, joined
 from cida.space import Space
 
 __all__ = ["Adversarial"]
@@ -45,36 +45,49 @@ class Adversarial(Game):
         self.ceiling = ceiling
 
     @classmethod
-    def assemble(
-        cls,
-        encoder: nn.Module,
-        predictor: nn.Module,
-        space: Space,
-        encoding_width: int,
-        u: Tensor,
-    ) -> Self:
-        return cls(encoder, predictor, Histogram().build(encoding_width, space, u), space)
+    def assemble(cls, parts: Parts) -> Self:
+        seen = cls.evidence_width(parts.encoding_width, parts.output_width)
+        return cls(
+            parts.encoder,
+            parts.predictor,
+            parts.discriminator.build(seen, parts.space, parts.u),
+            parts.space,
+            parts.prediction_loss,
+            parts.index_in_encoder,
+            parts.lambda_d,
+            parts.discriminator_steps,
+            parts.ceiling,
+        )
+
+    @staticmethod
+    def evidence_width(encoding_width: int, output_width: int) -> int:
+        """How many numbers the discriminator sees of a row."""
+        return encoding_width
+
+    def evidence(self, z: Tensor, batch: Batch) -> Tensor:
+        """What the discriminator sees of these rows: their encodings."""
+        return z
 
     def players(self) -> dict[str, list[nn.Parameter]]:
         return {"discriminator": list(self.discriminator.parameters()), **super().players()}
 
-    def enter_stage(self, u: Tensor, weights: Tensor) -> None:
-        self.discriminator.fit_blind(u, weights)
+    def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
+        self.discriminator.fit_blind(rows.u[active], weights)
 
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         z_both = self.encode(*joined(source, everyone))
         z_source, z = torch.split(z_both, [len(source), len(everyone)])
-        head = self.discriminator
+        head, seen = self.discriminator, self.evidence(z, everyone)
         target = head.target(everyone.u).to(z.dtype)
         ceiling = head.blind_score(target).mean()
 
         for _ in range(self.discriminator_steps):
-            value = head.score(head(z.detach()), target).mean()
+            value = head.score(head(seen.detach()), target).mean()
             yield Move("discriminator", {"discriminator": value})
 
         prediction = self.prediction_value(z_source, source)
         with frozen(head):
-            value = head.score(head(z), target).mean()
+            value = head.score(head(seen), target).mean()
         reachable = torch.minimum(value, ceiling) if self.ceiling else value
         yield Move(
             "encoder",

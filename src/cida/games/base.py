@@ -11,10 +11,21 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from cida.batch import Batch
+from cida.batch import Batch, Rows
+from cida.discriminators import Discriminator
 from cida.space import Space
 
-__all__ = ["Game", "Move", "PredictionLoss", "cross_entropy", "frozen", "joined", "squared_error"]
+__all__ = [
+    "Game",
+    "Move",
+    "Parts",
+    "PredictionLoss",
+    "cross_entropy",
+    "frozen",
+    "joined",
+    "resting",
+    "squared_error",
+]
 
 PredictionLoss = Callable[[Tensor, Tensor], Tensor]
 
@@ -27,6 +38,32 @@ def cross_entropy(output: Tensor, y: Tensor) -> Tensor:
 def squared_error(output: Tensor, y: Tensor) -> Tensor:
     """``L_p`` for numbers: the squared error summed over outputs, one number a row."""
     return (output - y).square().sum(1)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What games are assembled from; each takes what it has a use for.
+
+    ``discriminator`` is not built yet: the game says what it will see, ``u`` are the rows of u.
+    """
+
+    encoder: nn.Module
+    predictor: nn.Module
+    space: Space
+    u: Tensor
+    encoding_width: int
+    output_width: int
+    discriminator: Discriminator
+    prediction_loss: PredictionLoss = cross_entropy
+    index_in_encoder: bool = True
+    lambda_d: float = 1.0
+    discriminator_steps: int = 2
+    ceiling: bool = True
+
+    def adversary(self, outputs: int) -> nn.Module:
+        """A network on z of the discriminator's capacity, for an adversary that is none."""
+        body, features = self.discriminator.make_body(self.encoding_width)
+        return nn.Sequential(body, nn.Linear(features, outputs))
 
 
 @dataclass(frozen=True)
@@ -74,16 +111,15 @@ class Game(nn.Module, ABC):
         self.index_in_encoder = index_in_encoder
 
     @classmethod
-    def assemble(
-        cls,
-        encoder: nn.Module,
-        predictor: nn.Module,
-        space: Space,
-        encoding_width: int,
-        u: Tensor,
-    ) -> Self:
-        """This game with its default adversary, for encodings of this width and rows of u."""
-        return cls(encoder, predictor, space)
+    def assemble(cls, parts: Parts) -> Self:
+        """This game, from parts that were made for the data."""
+        return cls(
+            parts.encoder,
+            parts.predictor,
+            parts.space,
+            parts.prediction_loss,
+            parts.index_in_encoder,
+        )
 
     @abstractmethod
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
@@ -93,13 +129,21 @@ class Game(nn.Module, ABC):
         """The parameters that step at each player's turn, by the player's name."""
         return {"encoder": [*self.encoder.parameters(), *self.predictor.parameters()]}
 
-    def enter_stage(self, u: Tensor, weights: Tensor) -> None:
-        """Called when the active rows change, with their index and the sampler's weights."""
+    # Wishes to the trainer: the share of ``everyone`` to be drawn from the rows that the last stage
+    # added, and the share of the steps to widen the range over where the user names none.
+    newest_share = 0.0
+    least_curriculum = 0.0
 
-    def encode(self, x: Tensor, u: Tensor) -> Tensor:
-        """``z = E(x, u)``, or ``E(x)`` where the index is not an input."""
+    def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
+        """Called when the active rows change, with their numbers and the sampler's weights."""
+
+    def progress(self, done: float) -> None:
+        """Called before each round with the share of all rounds that is done."""
+
+    def encode(self, x: Tensor, u: Tensor, encoder: nn.Module | None = None) -> Tensor:
+        """``z = E(x, u)``, or ``E(x)`` where the index is not an input; E may be another's."""
         index = [self.space.embed(u).to(x.dtype)] if self.index_in_encoder else []
-        z: Tensor = self.encoder(x, *index)
+        z: Tensor = (encoder or self.encoder)(x, *index)
         return z
 
     def predict(self, x: Tensor, u: Tensor) -> Tensor:
@@ -123,6 +167,17 @@ def frozen(module: nn.Module) -> Iterator[None]:
     finally:
         for parameter in parameters:
             parameter.requires_grad_(True)
+
+
+@contextmanager
+def resting(module: nn.Module) -> Iterator[None]:
+    """Inside, the module is in evaluation mode."""
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)
 
 
 def joined(first: Batch, second: Batch) -> tuple[Tensor, Tensor]:

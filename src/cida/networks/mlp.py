@@ -11,13 +11,23 @@ __all__ = ["MLP", "IndexedEncoder", "PlainEncoder"]
 
 
 class MLP(nn.Sequential):
-    """``Linear -> ReLU`` for each hidden width, then a last ``Linear`` if ``outputs`` is given."""
+    """``Linear -> ReLU`` for each hidden width, then a last ``Linear`` if ``outputs`` is given.
 
-    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int | None = None) -> None:
+    With ``batch_norm`` each hidden layer is ``Linear -> BatchNorm -> ReLU``, as in the paper.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: Sequence[int],
+        outputs: int | None = None,
+        batch_norm: bool = False,
+    ) -> None:
         layers: list[nn.Module] = []
         width = inputs
         for next_width in hidden:
-            layers += [nn.Linear(width, next_width), nn.ReLU()]
+            normalised = [nn.BatchNorm1d(next_width)] if batch_norm else []
+            layers += [nn.Linear(width, next_width), *normalised, nn.ReLU()]
             width = next_width
         if outputs is not None:
             layers.append(nn.Linear(width, outputs))

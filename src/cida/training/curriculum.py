@@ -22,7 +22,7 @@ class Curriculum:
     every row is active from the start.
     """
 
-    def __init__(self, distance: Tensor, steps: int, share: float, stages: int = 20) -> None:
+    def __init__(self, distance: Tensor, steps: int, share: float, stages: int) -> None:
         self.distance = distance
         self.stages = max(1, min(stages, int(share * steps)))
         self.steps_a_stage = share * steps / self.stages
@@ -56,10 +56,12 @@ class Sampler:
             self.cell = space.bins(rows.u, balance_bins).rows
         else:
             self.cell = torch.zeros(len(rows), dtype=torch.long)
+        self.active = torch.arange(0)
         self.activate(torch.arange(len(rows)))
 
     def activate(self, active: Tensor) -> None:
         """From now on, draw from these rows."""
+        self.newest = active[~torch.isin(active, self.active)]
         _, cell_of_row, self.counts = torch.unique(
             self.cell[active], return_inverse=True, return_counts=True
         )
@@ -71,8 +73,12 @@ class Sampler:
         self.cell_ends = chance.cumsum(0)[:-1]
         self.weights = (chance / self.counts)[cell_of_row[order]]
 
-    def everyone(self, count: int) -> Tensor:
-        """Active rows, each cell along u equally often."""
+    def everyone(self, count: int, newest_share: float = 0.0) -> Tensor:
+        """Active rows, each cell along u equally often; a share of the newest on its own."""
+        fresh = int(newest_share * count) if len(self.newest) else 0
+        if fresh:
+            picked = torch.randint(len(self.newest), (fresh,), generator=self.generator)
+            return torch.cat([self.newest[picked], self.everyone(count - fresh)])
         place = torch.rand(2, count, generator=self.generator, dtype=torch.float64)
         cell = torch.searchsorted(self.cell_ends, place[0], right=True)
         offset = (place[1] * self.counts[cell]).long()

@@ -30,6 +30,7 @@ class Training:
     schedule: Literal["cosine", "constant"] = "cosine"
     averaging: float = 0.999
     curriculum: float = 0.0
+    stages: int = 20
     balance_bins: int = 30
     seed: int = 0
     events: int = 100
@@ -75,7 +76,7 @@ class Trainer:
         t = self.training
         generator = torch.Generator().manual_seed(t.seed)
         sampler = Sampler(rows, game.space, t.balance_bins, generator)
-        curriculum = Curriculum(self._distance(game, rows), t.steps, t.curriculum)
+        curriculum = Curriculum(self._distance(game, rows), t.steps, t.curriculum, t.stages)
         optimisers = {
             name: torch.optim.Adam(parameters, t.learning_rate, fused=True)
             for name, parameters in game.players().items()
@@ -90,10 +91,11 @@ class Trainer:
                 active = curriculum.active(stage)
                 if step == 0 or len(active) > len(sampler.active):
                     sampler.activate(active)
-                    game.enter_stage(rows.u[sampler.active], sampler.weights)
+                    game.enter_stage(rows, sampler.active, sampler.weights)
+            game.progress(step / t.steps)
             rate = t.learning_rate * self._decay(step)
             source = rows[sampler.source(t.source_batch_size)]
-            everyone = rows[sampler.everyone(t.batch_size)]
+            everyone = rows[sampler.everyone(t.batch_size, game.newest_share)]
             for move in game.moves(source, everyone):
                 self._check(move, step)
                 optimiser = optimisers[move.player]

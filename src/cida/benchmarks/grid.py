@@ -1,0 +1,112 @@
+"""Many runs, several at a time: one process each, one thread each."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from cida.benchmarks.recipes import BENCHMARKS, Recipe, recipes
+from cida.benchmarks.runner import Row, finished_row, run_recipe
+from cida.datasets import World
+
+__all__ = ["Done", "Task", "one_thread", "run_grid"]
+
+FRESH = 10_000  # added to a seed, it draws the points that a model was not trained on
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to make: a method of a benchmark, in a preset, with a seed, into a folder."""
+
+    benchmark: str
+    preset: str
+    method: str
+    seed: int
+    folder: Path
+    steps: int | None = None
+
+    @property
+    def recipe(self) -> Recipe:
+        known = recipes(BENCHMARKS[self.benchmark], self.preset)
+        return known[self.method].with_settings(steps=self.steps)
+
+    @property
+    def world(self) -> World:
+        """The points that this seed draws."""
+        return BENCHMARKS[self.benchmark].draw(seed=self.seed)
+
+    def finished(self) -> Row | None:
+        """What an earlier run of the very same task found, if it came to its end."""
+        return finished_row(self.folder, self.recipe, self.world, self.seed)
+
+    def play(self) -> Row:
+        """Makes the run."""
+        world = self.world
+        fresh = BENCHMARKS[self.benchmark].draw(seed=self.seed + FRESH, scaled_as=world)
+        return run_recipe(self.recipe, world, self.seed, self.folder, fresh=fresh).row
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a task: its row, or the sentence it failed with."""
+
+    task: Task
+    row: Row | None
+    failure: str = ""
+
+
+def run_grid(tasks: Sequence[Task], jobs: int, watch: Callable[[Done], None]) -> list[Done]:
+    """Makes all runs, ``jobs`` at a time; ``watch`` hears of each as it ends.
+
+    Each has one thread, in one process or in many, so that the numbers do not depend on ``jobs``.
+    A run that fails is told and the others go on.
+    """
+    done: dict[Task, Done] = {}
+    for ended in _in_turn(tasks) if jobs == 1 else _side_by_side(tasks, jobs):
+        done[ended.task] = ended
+        watch(ended)
+    return [done[task] for task in tasks]
+
+
+def _in_turn(tasks: Sequence[Task]) -> Iterator[Done]:
+    with one_thread():
+        for task in tasks:
+            yield _play(task)
+
+
+def _side_by_side(tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
+    # Fresh interpreters: a forked one would share torch's threads with its parent.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, context, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        waiting: set[Future[Done]] = {pool.submit(_play, task) for task in tasks}
+        while waiting:
+            ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _play(task: Task) -> Done:
+    try:
+        return Done(task, task.play())
+    except FloatingPointError as error:  # the game ran away: a result of its kind
+        return Done(task, None, str(error))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, torch computes with one thread; the number before is put back."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

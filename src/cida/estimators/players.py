@@ -1,0 +1,97 @@
+"""The players of an estimator's game, made for its data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from cida.batch import Rows
+from cida.discriminators import Discriminator, named_discriminator
+from cida.estimators import parameters
+from cida.games import Game, Parts, SourceOnly, named_game
+from cida.networks import MLP, FramedEncoder, IndexedEncoder, PlainEncoder
+
+if TYPE_CHECKING:
+    from cida.estimators.base import CIDAEstimator
+
+__all__ = ["build_game", "make_encoder", "make_predictor", "source_only"]
+
+
+def build_game(model: CIDAEstimator, rows: Rows, adapting: bool) -> Game:
+    """The game of this estimator for these rows; Source-Only where there is nothing to adapt to."""
+    encoder = make_encoder(model, rows.x.shape[1:])
+    if isinstance(encoder, FramedEncoder) and model.encoder is None:
+        encoder.frame.fit(rows.x, model.space_.embed(rows.u))
+    width = _probe(model, encoder, rows)
+    predictor = make_predictor(model, width)
+    model._n_features_out = width
+    outputs = model._output_width()
+    parameters.check_predictor(predictor.eval(), width, outputs)
+    if not adapting:
+        return source_only(model, encoder, predictor)
+    parts = Parts(
+        encoder=encoder,
+        predictor=predictor,
+        space=model.space_,
+        u=rows.u,
+        encoding_width=width,
+        output_width=outputs,
+        discriminator=_make_discriminator(model),
+        prediction_loss=model._prediction_loss(),
+        index_in_encoder=model._index_is_input,
+        lambda_d=model.lambda_d,
+        discriminator_steps=model.discriminator_steps,
+        ceiling=model.ceiling,
+    )
+    return named_game(model.game).assemble(parts)
+
+
+def source_only(model: CIDAEstimator, encoder: nn.Module, predictor: nn.Module) -> Game:
+    """The game without an adversary: also what a loaded model predicts with."""
+    loss = model._prediction_loss()
+    return SourceOnly(encoder, predictor, model.space_, loss, model._index_is_input)
+
+
+def make_encoder(model: CIDAEstimator, shape: Sequence[int]) -> nn.Module:
+    """The user's encoder, or one for rows of this shape."""
+    if model.encoder is not None:
+        return copy.deepcopy(model.encoder)
+    features = int(np.prod(shape))
+    if model._index_is_input and model.index_in_encoder == "frame":
+        parameters.check_frame(model.space_, features)
+        return FramedEncoder(features, model.hidden, model.encoding_width)
+    if model._index_is_input:
+        index_width = model.space_.embedding_width
+        return IndexedEncoder(features, index_width, model.hidden, model.encoding_width)
+    return PlainEncoder(features, model.hidden, model.encoding_width)
+
+
+def make_predictor(model: CIDAEstimator, width: int) -> nn.Module:
+    """The user's predictor, or one for encodings of this width."""
+    if model.predictor is not None:
+        return copy.deepcopy(model.predictor)
+    return MLP(width, model.predictor_hidden, model._output_width(), model.batch_norm)
+
+
+def _make_discriminator(model: CIDAEstimator) -> Discriminator:
+    discriminator = named_discriminator(model.discriminator)
+    discriminator.batch_norm = model.batch_norm
+    return discriminator
+
+
+def _probe(model: CIDAEstimator, encoder: nn.Module, rows: Rows) -> int:
+    """The width of z, from the first rows; refuses an encoder that does not give vectors."""
+    game = source_only(model, encoder.eval(), nn.Identity())
+    with torch.no_grad(), parameters.naming("encoder", rows.x[:2].shape):
+        z = game.encode(rows.x[:2], rows.u[:2])
+    if z.dim() != 2:
+        raise ValueError(
+            f"encoder gives an output of shape {tuple(z.shape)} for {len(rows.x[:2])} rows; it "
+            "must give one vector for each row: flatten it."
+        )
+    return int(z.shape[1])

@@ -1,0 +1,132 @@
+"""MDD: an auxiliary classifier that agrees on the source and disagrees on the target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from cida.batch import Batch
+from cida.games.base import (
+    Game,
+    Move,
+    Parts,
+    PredictionLoss,
+    cross_entropy,
+    frozen,
+    joined,
+    resting,
+)
+from cida.space import Space
+
+__all__ = ["MDD", "disparity"]
+
+
+def disparity(
+    source_logits: Tensor, source_said: Tensor, target_logits: Tensor, target_said: Tensor,
+    margin_factor: float,
+) -> Tensor:  # fmt: skip
+    """``gamma E^s[-log p'_h] + E^t[-log(1 - p'_h)]``: p' of the class h that F says.
+
+    Low where the auxiliary classifier agrees with F on the source and not on the target.
+    """
+    agrees = nn.functional.cross_entropy(source_logits, source_said)
+    others = target_logits.scatter(1, target_said[:, None], -torch.inf)
+    disagrees = (target_logits.logsumexp(1) - others.logsumexp(1)).mean()
+    return margin_factor * agrees + disagrees
+
+
+class MDD(Game):
+    """``min_{E,F} max_{F'} V_p(E, F) - lambda_d min(V_m, c*)``, V_m the `disparity` of F' and F.
+
+    ``V_m = gamma E^s[-log p'_h] + E^t[-log(1 - p'_h)]``: margin disparity discrepancy (Zhang et
+    al., ICML 2019), with ``gamma`` the margin factor, h the class that F says and p' the
+    probabilities of the auxiliary classifier F'. Source and target are merged. Where the two look
+    alike, the best p'_h is gamma / (1 + gamma) everywhere, which gives the ceiling
+    ``c* = (1 + gamma) log(1 + gamma) - gamma log(gamma)``.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        auxiliary: nn.Module,
+        space: Space,
+        index_in_encoder: bool = True,
+        lambda_d: float = 1.0,
+        discriminator_steps: int = 2,
+        ceiling: bool = True,
+        margin_factor: float = 4.0,
+    ) -> None:
+        super().__init__(encoder, predictor, space, cross_entropy, index_in_encoder)
+        self.auxiliary = auxiliary
+        self.lambda_d = lambda_d
+        self.discriminator_steps = discriminator_steps
+        self.ceiling = ceiling
+        self.margin_factor = margin_factor
+
+    @classmethod
+    def assemble(cls, parts: Parts) -> Self:
+        _check_classes(parts.prediction_loss)
+        return cls(
+            parts.encoder,
+            parts.predictor,
+            parts.adversary(parts.output_width),
+            parts.space,
+            parts.index_in_encoder,
+            parts.lambda_d,
+            parts.discriminator_steps,
+            parts.ceiling,
+        )
+
+    def players(self) -> dict[str, list[nn.Parameter]]:
+        return {"discriminator": list(self.auxiliary.parameters()), **super().players()}
+
+    @property
+    def highest(self) -> float:
+        """``c*``: the disparity of the best auxiliary classifier on groups that look alike."""
+        gamma = self.margin_factor
+        return (1 + gamma) * math.log1p(gamma) - gamma * math.log(gamma)
+
+    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
+        z_both = self.encode(*joined(source, everyone))
+        z_source, z = torch.split(z_both, [len(source), len(everyone)])
+        prediction = self.prediction_value(z_source, source)
+        target = ~everyone.labelled
+        if not bool(target.any()):
+            yield Move("encoder", {"predictor": prediction}, figures={"prediction": prediction})
+            return
+        z = torch.cat([z_source, z[target]])
+        with torch.no_grad(), resting(self.predictor):
+            said = self.predictor(z).argmax(1)
+
+        for _ in range(self.discriminator_steps):
+            value = self._disparity(z.detach(), said, len(source))
+            yield Move("discriminator", {"discriminator": value})
+
+        with frozen(self.auxiliary):
+            value = self._disparity(z, said, len(source))
+        reachable = value.clamp(max=self.highest) if self.ceiling else value
+        yield Move(
+            "encoder",
+            {"predictor": prediction, "encoder": -self.lambda_d * reachable},
+            figures={"prediction": prediction, "discriminator": value},
+            ceilings={"discriminator": value.new_tensor(self.highest)},
+        )
+
+    def _disparity(self, z: Tensor, said: Tensor, sources: int) -> Tensor:
+        logits = self.auxiliary(z)
+        return disparity(
+            logits[:sources], said[:sources], logits[sources:], said[sources:], self.margin_factor
+        )
+
+
+def _check_classes(loss: PredictionLoss) -> None:
+    if loss is not cross_entropy:
+        raise ValueError(
+            "game is 'mdd', which compares predicted classes, and there are none in a regression; "
+            "choose another game or use CIDAClassifier."
+        )

@@ -1,0 +1,50 @@
+"""What a game remembers of the rows it has been through: their predicted labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from cida.batch import Batch, Rows
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """The labels of source rows, and of target rows from the stage after the one they came in.
+
+    When a stage of the curriculum begins, the labels of the rows that the last one added are
+    predicted once, and stay. No label of a target row is ever read.
+    """
+
+    def __init__(self) -> None:
+        self.labels = torch.zeros(0)
+        self.known = torch.zeros(0, dtype=torch.bool)
+        self.reached = torch.zeros(0, dtype=torch.long)
+
+    @torch.no_grad()
+    def enter_stage(
+        self, rows: Rows, active: Tensor, predict: Callable[[Tensor, Tensor], Tensor]
+    ) -> None:
+        """Keeps what ``predict(x, u)`` says of the rows that were reached before."""
+        if len(self.known) != len(rows):
+            self.labels, self.known = rows.y.clone(), rows.labelled.clone()
+        waiting = self.reached[~self.known[self.reached]]
+        for part in torch.split(waiting, 4096):
+            batch = rows[part]
+            output = predict(batch.x, batch.u)
+            label = output.argmax(1) if batch.has_classes else output
+            self.labels[part] = label.to(self.labels.dtype)
+            self.known[part] = True
+        self.reached = active
+
+    def knows(self, batch: Batch) -> Tensor:
+        """Which rows have a label, the source's or a remembered one."""
+        return self.known[batch.row]
+
+    def replay(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Which target rows have a remembered label, and those labels."""
+        remembered = self.knows(batch) & ~batch.labelled
+        return remembered, self.labels[batch.row[remembered]]
