@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from cida.benchmarks.recipes import BENCHMARKS, recipes
+from cida.benchmarks.recipes import DEMO
 from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
 from cida.benchmarks.tables import result_lines
 from cida.cli.reproduce import rich_table
@@ -20,15 +20,15 @@ from cida.training.progress import ProgressBar
 
 __all__ = ["Demo"]
 
-METHODS = ("source-only", "cida", "pcida", "histogram")
-
 
 @dataclass(frozen=True)
 class Demo:
-    """Adapts across the Circle world with four methods and writes a report to open.
+    """Adapts across the Circle world with five methods and writes a report to open.
 
-    Source-Only, CIDA, PCIDA and the histogram head learn from the labels of 6 domains and predict
-    the other 24. Example:  cida demo --seeds 5 --methods source-only histogram
+    Source-Only, CIDA, PCIDA, the histogram head and the default (the histogram head in the moving
+    frame) learn from the labels of 6 domains and predict the other 24.
+
+    Example:  cida demo --seeds 5 --methods source-only histogram
     """
 
     out: Path = Path("runs/demo")
@@ -43,8 +43,8 @@ class Demo:
     steps: int | None = None
     """Training steps of every method; fewer give a quicker look and a worse model."""
 
-    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = METHODS
-    """Which methods to run: source-only, cida, pcida, histogram."""
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(DEMO)
+    """Which methods to run: source-only, cida, pcida, histogram, default."""
 
     def run(self, console: Console) -> int:
         """Trains, prints the table, writes the files and prints the report's path last."""
@@ -71,10 +71,10 @@ class Demo:
         return range(self.first_seed, self.first_seed + self.seeds)
 
     def _check(self) -> None:
-        unknown = [name for name in self.methods if name not in METHODS]
+        unknown = [name for name in self.methods if name not in DEMO]
         if unknown or not self.methods:
             raise ValueError(
-                f"methods has {', '.join(unknown) or 'no name'}; known are {', '.join(METHODS)}."
+                f"methods has {', '.join(unknown) or 'no name'}; known are {', '.join(DEMO)}."
             )
         for name, value in {"seeds": self.seeds, "steps": self.steps}.items():
             if value is not None and value < 1:
@@ -82,10 +82,9 @@ class Demo:
 
     def _play(self, seed: int, console: Console) -> list[Outcome]:
         world = circle(seed=seed)
-        known = recipes(BENCHMARKS["circle"], "best")
         outcomes = []
         for name in self.methods:
-            recipe = known[name].with_settings(steps=self.steps)
+            recipe = DEMO[name].with_settings(steps=self.steps)
             title = f"{recipe.title}, seed {seed}"
             with ProgressBar(f"{title:<26}", console) as bar:
                 folder = self.out / f"{name}-seed{seed}"

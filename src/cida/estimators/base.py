@@ -25,6 +25,7 @@ from cida.estimators import inputs, parameters, players, prediction, saving
 from cida.estimators.inputs import Array, CidaWarning, Labels
 from cida.estimators.scaling import Scaling
 from cida.games import Game, PredictionLoss, named_game
+from cida.networks import can_frame
 from cida.space import Line, Space
 from cida.training import Callback, Event, Trainer, Training, isolated
 from cida.training.progress import ProgressBar
@@ -47,7 +48,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     space: Space | None = None
     encoder: nn.Module | None = None
     predictor: nn.Module | None = None
-    index_in_encoder: bool | Literal["frame"] = False
+    index_in_encoder: bool | Literal["auto", "frame"] = "auto"
     hidden: Sequence[int] = (128, 128, 128)
     encoding_width: int = 32
     predictor_hidden: Sequence[int] = (64,)
@@ -199,7 +200,17 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @property
     def _index_is_input(self) -> bool:
-        return bool(self.index_in_encoder) and self.index_width_ is not None
+        return self._index_mode is not False
+
+    @property
+    def _index_mode(self) -> bool | Literal["frame"]:
+        """How the encoder sees u, once the data are known."""
+        if self.index_width_ is None:
+            return False
+        if self.index_in_encoder == "auto":
+            table = self.encoder is None and len(self._row_shape) == 1
+            return "frame" if table and can_frame(self.space_, self._row_shape[0]) else False
+        return self.index_in_encoder
 
     # --- reading what the user passes ------------------------------------------------------------
 
@@ -246,7 +257,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             if self._index_is_input:
                 raise ValueError(
                     "domain_index is missing, and the encoder takes it as an input "
-                    "(index_in_encoder=True); give the index of each row."
+                    f"(index_in_encoder={self._index_mode!r}); give the index of each row."
                 )
             return torch.zeros(rows, self.index_width_, dtype=torch.float64)
         u = inputs.check_index(domain_index, rows, self.index_width_)

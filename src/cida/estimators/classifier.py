@@ -43,9 +43,11 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. Lines by default.
     encoder, predictor : your own modules in place of the MLPs, with the weights they come with;
         ``fit`` trains a copy, in training mode throughout.
-    index_in_encoder : whether the encoder sees u, ``E(x, u)``, or not, ``E(x)``, the default: where
-        x carries the index, as it often does, that is the better bias. "frame" shows it x in the
-        moving frame of the index (`cida.networks.MovingFrame`): right where domains move and turn.
+    index_in_encoder : how the encoder sees u. "frame": x in the moving frame of the index
+        (`cida.networks.MovingFrame`), where what only moves and turns along u stands still. True:
+        a branch of its own, ``E(x, u)``. False: not at all, ``E(x)``; then `predict` needs no
+        index. "auto", the default: "frame" for a table of at most 128 columns with an index on a
+        `Line`, else False.
     hidden, encoding_width, predictor_hidden : the widths of the encoder's layers, of z, and of the
         predictor's layers.
     batch_norm : batch normalisation in the predictor and the discriminator, as in the paper.

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from cida.estimators.inputs import one_line
-from cida.networks.frame import MOST_FEATURES
+from cida.networks.frame import MOST_FEATURES, can_frame
 from cida.space import Space
 
 __all__ = ["all_or_nothing", "check_frame", "check_parameters", "check_predictor", "naming"]
@@ -74,10 +74,15 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         raise ValueError(
             f"schedule must be 'cosine' or 'constant', got {parameters['schedule']!r}."
         )
-    if parameters["index_in_encoder"] not in (False, True, "frame"):
+    if parameters["index_in_encoder"] not in (False, True, "auto", "frame"):
         raise ValueError(
-            f"index_in_encoder must be False, True or 'frame', got "
+            f"index_in_encoder must be 'auto', 'frame', True or False, got "
             f"{parameters['index_in_encoder']!r}."
+        )
+    if parameters["index_in_encoder"] == "frame" and parameters["encoder"] is not None:
+        raise ValueError(
+            "index_in_encoder is 'frame', which belongs to the built-in encoder, and encoder is "
+            "your own; put cida.networks.MovingFrame into it, or use True or False."
         )
     for name in ("encoder", "predictor"):
         if not isinstance(parameters[name], nn.Module | None):
@@ -101,16 +106,17 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
 
 def check_frame(space: Space, features: int) -> None:
     """Refuses a moving frame where the index is no line or a turn would be too large a matrix."""
+    if can_frame(space, features):
+        return
     if space.embedding_width != 1:
         raise ValueError(
             f"index_in_encoder is 'frame', which needs an index of one number on a Line, and the "
             f"space is {space!r}; use True or False."
         )
-    if features > MOST_FEATURES:
-        raise ValueError(
-            f"index_in_encoder is 'frame' and X has {features} columns; a moving frame takes at "
-            f"most {MOST_FEATURES}: choose columns, or use True or False."
-        )
+    raise ValueError(
+        f"index_in_encoder is 'frame' and X has {features} columns; a moving frame takes at most "
+        f"{MOST_FEATURES}: choose columns, or use True or False."
+    )
 
 
 @contextmanager

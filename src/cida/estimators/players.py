@@ -62,7 +62,7 @@ def make_encoder(model: CIDAEstimator, shape: Sequence[int]) -> nn.Module:
     if model.encoder is not None:
         return copy.deepcopy(model.encoder)
     features = int(np.prod(shape))
-    if model._index_is_input and model.index_in_encoder == "frame":
+    if model._index_mode == "frame":
         parameters.check_frame(model.space_, features)
         return FramedEncoder(features, model.hidden, model.encoding_width)
     if model._index_is_input:

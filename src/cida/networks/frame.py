@@ -15,8 +15,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from torch import Tensor, nn
 
 from cida.networks.mlp import PlainEncoder
+from cida.space import Space
 
-__all__ = ["FramedEncoder", "MovingFrame"]
+__all__ = ["FramedEncoder", "MovingFrame", "can_frame"]
 
 Array = np.ndarray[Any, Any]
 
@@ -25,20 +26,25 @@ MOST_FEATURES = 128  # a turn is a matrix of features x features at each place o
 MOST_BINS = 64
 
 
-class MovingFrame(nn.Module):
-    """``x -> T(u) (x - m(u))``: m(u) is the path of the mean, T(u) turns its heading to one side.
+def can_frame(space: Space, features: int) -> bool:
+    """Whether u is one number on a line, and x few enough columns."""
+    return space.embedding_width == 1 and features <= MOST_FEATURES
 
-    A layer that depends on the index, fitted to moments and not by the game, with no label: m is a
-    Gaussian process through the means along u, with the noise that their counts give them; T is
-    the rotation that carries the path's tangent back along it to where it started, and nothing
-    more (parallel transport). What only moves and turns along u stands still in this frame. Then
-    each column is scaled to zero mean and unit variance.
+
+class MovingFrame(nn.Module):
+    """``x -> T(u) (x - m(u)) / s``: m(u) is the path of the mean, T(u) undoes the path's turns.
+
+    A layer that depends on the index, fitted to moments and not by the game, with no label. Lengths
+    are measured in s, the deviation of each column at a fixed u. There m is a Gaussian process
+    through the means along u, whose noise follows from their counts; T is the rotation that carries
+    the path's tangent back along it to where it started, and nothing more (parallel transport).
+    What only moves and turns along u stands still in this frame.
     """
 
     places: Tensor
     centre: Tensor
     turn: Tensor
-    mean: Tensor
+    deviation: Tensor
     scale: Tensor
 
     def __init__(self, features: int) -> None:
@@ -46,24 +52,30 @@ class MovingFrame(nn.Module):
         self.register_buffer("places", torch.linspace(0, 1, GRID))
         self.register_buffer("centre", torch.zeros(GRID, features))
         self.register_buffer("turn", torch.eye(features).repeat(GRID, 1, 1))
-        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("deviation", torch.ones(features))
         self.register_buffer("scale", torch.ones(features))
 
     @torch.no_grad()
     def fit(self, x: Tensor, index: Tensor) -> Self:
         """Finds the path and its turns in the rows of x and their index on a line."""
-        u = index[:, 0].double().numpy()
-        path = _path(u, x.flatten(1).double().numpy())
+        u, rows = index[:, 0].double().numpy(), x.flatten(1).double().numpy()
+        owner = _bins(u)
+        counts = np.bincount(owner)
+        means = _by_bin(owner, rows)
+        within = ((rows - means[owner]) ** 2).sum(axis=0) / max(1, len(u) - len(counts))
+        deviation = np.where(within > 1e-12, np.sqrt(within), 1.0)
+        path = _Path(_by_bin(owner, u[:, None])[:, 0], means / deviation, 1 / counts)
         places = np.linspace(u.min(), u.max(), GRID)
         self.places = torch.from_numpy(places).float()
         self.centre = torch.from_numpy(path(places)).float()
         self.turn = torch.from_numpy(_turns(path, places)).float()
-        moved = self._move(x.flatten(1), index.to(x.dtype))
-        self.mean, self.scale = moved.mean(0), moved.std(0).clamp(min=1e-6)
+        self.deviation = torch.from_numpy(deviation).float()
+        spread = self._move(x.flatten(1), index.to(x.dtype)).square().mean(0).sqrt()
+        self.scale = torch.where(spread > 1e-6, spread, 1.0)
         return self
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        return (self._move(x.flatten(1), index) - self.mean) / self.scale
+        return self._move(x.flatten(1), index) / self.scale
 
     def _move(self, x: Tensor, index: Tensor) -> Tensor:
         """Between two places the frame is mixed; beyond the range seen it is that of the end."""
@@ -73,7 +85,7 @@ class MovingFrame(nn.Module):
         share = (place - low)[:, None]
         centre = torch.lerp(self.centre[low], self.centre[low + 1], share)
         turn = torch.lerp(self.turn[low], self.turn[low + 1], share[..., None])
-        return (turn @ (x - centre)[..., None])[..., 0]
+        return (turn @ (x / self.deviation - centre)[..., None])[..., 0]
 
 
 class FramedEncoder(nn.Module):
@@ -90,38 +102,39 @@ class FramedEncoder(nn.Module):
 
 
 class _Path:
-    """``m(u)``: a smooth curve through noisy means, one Gaussian process a column."""
+    """``m(u)``: a smooth curve through noisy means, one Gaussian process for all columns."""
 
     def __init__(self, places: Array, means: Array, noise: Array) -> None:
-        self.curves = []
-        spread = float(np.ptp(places)) or 1.0
-        for values, variance in zip(means.T, noise.T, strict=True):
-            kernel = ConstantKernel(1.0, (1e-4, 1e4)) * RBF(spread / 2, (spread / 20, spread * 5))
-            curve = GaussianProcessRegressor(
-                kernel, alpha=variance, n_restarts_optimizer=2, random_state=0
-            )
-            with warnings.catch_warnings():  # a scale at its bound is an answer too
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                self.curves.append(curve.fit(places[:, None], values))
+        span = float(np.ptp(places)) or 1.0
+        kernel = ConstantKernel(10.0, (1e-2, 1e6)) * RBF(span / 2, (span / 20, span * 5))
+        curve = GaussianProcessRegressor(
+            kernel, alpha=noise, n_restarts_optimizer=2, random_state=0
+        )
+        self.middle = means.mean(axis=0)
+        with warnings.catch_warnings():  # a scale at its bound is an answer too
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            self.curve = curve.fit(places[:, None], means - self.middle)
 
     def __call__(self, u: Array) -> Array:
-        return np.stack([curve.predict(u[:, None]) for curve in self.curves], axis=1)
+        at: Array = self.curve.predict(u[:, None]).reshape(len(u), -1) + self.middle
+        return at
 
 
-def _path(u: Array, x: Array) -> _Path:
-    """The path of the mean of x along u, from the means of its values or of even shares of rows."""
+def _bins(u: Array) -> Array:
+    """The bin of each row: its value of u where there are few, else an even share of the rows."""
     bins = min(MOST_BINS, max(4, len(u) // 10))
     values, owner = np.unique(u, return_inverse=True)
     if len(values) > bins:
         cuts = np.quantile(u, np.linspace(0, 1, bins + 1)[1:-1])
         _, owner = np.unique(np.searchsorted(cuts, u, side="right"), return_inverse=True)
-    counts = np.bincount(owner).astype(np.float64)
-    places = np.bincount(owner, u) / counts
-    means = np.stack([np.bincount(owner, column) / counts for column in x.T], axis=1)
-    freedom = max(1, len(u) - len(counts))
-    within = ((x - means[owner]) ** 2).sum(axis=0) / freedom
-    noise = np.maximum(within, 1e-6) / counts[:, None]
-    return _Path(places, means, noise)
+    found: Array = owner
+    return found
+
+
+def _by_bin(owner: Array, x: Array) -> Array:
+    """The mean of each column in each bin."""
+    counts = np.bincount(owner)
+    return np.stack([np.bincount(owner, column) / counts for column in x.T], axis=1)
 
 
 def _turns(path: _Path, places: Array) -> Array:
