@@ -69,13 +69,14 @@ def test_lengths_that_differ_are_refused_at_predict(fitted, world):
 
 
 def test_lengths_that_differ_are_refused_at_score(fitted, world):
-    call_is_refused(lambda: fitted.score(world.x, world.y[:7]), "y has 7 rows", "X has 72")
+    call = lambda: fitted.score(world.x, world.y[:7], domain_index=world.u)  # noqa: E731
+    call_is_refused(call, "y has 7 rows", "X has 72")
 
 
 @pytest.mark.parametrize("length", [7, 80])
 def test_weights_of_another_length_are_refused_at_score(fitted, world, length):
     with pytest.raises(ValueError, match="sample_weight"):
-        fitted.score(world.x, world.y, sample_weight=np.ones(length))
+        fitted.score(world.x, world.y, domain_index=world.u, sample_weight=np.ones(length))
 
 
 @pytest.mark.parametrize("weight", [np.ones(7), -np.ones(72), np.full(72, np.nan)])
@@ -177,7 +178,8 @@ def test_no_unlabelled_row_warns_and_trains_on_the_source_alone(kind, data, worl
     assert not hasattr(adapted.game_, "discriminator")
     # Without a discriminator nothing is missing: a warning would be an error here.
     alone = kind(**SMALL, discriminator=None).fit(**data)
-    assert np.array_equal(adapted.transform(world.x), alone.transform(world.x))
+    rows = {"X": world.x, "domain_index": world.u}
+    assert np.array_equal(adapted.transform(**rows), alone.transform(**rows))
 
 
 def test_the_warning_about_unlabelled_rows_points_at_the_line_that_called_fit(kind, data, world):
@@ -281,10 +283,16 @@ def test_an_index_of_three_dimensions_is_refused(kind, data):
     fit_is_refused(kind(**SMALL), data, "domain_index has 3 dimensions", "one row of numbers")
 
 
-def test_a_missing_index_is_refused_where_the_encoder_needs_it(kind, data, world):
-    model = kind(**SMALL, index_in_encoder=True).fit(**data)
-    words = "domain_index is missing", "index_in_encoder=True", "give the index of each row"
-    call_is_refused(lambda: model.predict(world.x), *words)
+@pytest.mark.parametrize(
+    ("index_in_encoder", "found"), [("auto", "'frame'"), ("frame", "'frame'"), (True, "True")]
+)
+@pytest.mark.parametrize("method", ["predict", "transform"])
+def test_a_missing_index_is_refused_where_the_encoder_needs_it(
+    kind, data, world, index_in_encoder, found, method
+):
+    model = kind(**SMALL, index_in_encoder=index_in_encoder).fit(**data)
+    words = "domain_index is missing", f"index_in_encoder={found}", "give the index of each row"
+    call_is_refused(lambda: getattr(model, method)(world.x), *words)
 
 
 def test_an_index_is_refused_by_a_model_fitted_without_one(kind, world):

@@ -51,6 +51,8 @@ def fit_is_refused(model, data, *words, error=ValueError):
         ("hidden", (8, 0)),
         ("predictor_hidden", (8, 0)),
         ("predictor_hidden", 64),
+        ("index_in_encoder", "fram"),
+        ("index_in_encoder", None),
         ("stages", 0),
         ("stages", 2.5),
         ("game", "adverserial"),

@@ -71,8 +71,10 @@ def test_text_labels_are_unlabelled_where_they_are_missing(world, reference, mar
     model = CIDAClassifier(**SMALL).fit(world.x, mark(world, names), domain_index=world.u)
     assert model.classes_.tolist() == ["inside", "outside"]
     assert weights(model) == weights(reference)
-    codes = (reference.predict(world.x) == 1).astype(int)
-    assert model.predict(world.x).tolist() == [["inside", "outside"][c] for c in codes]
+    codes = (reference.predict(world.x, domain_index=world.u) == 1).astype(int)
+    assert model.predict(world.x, domain_index=world.u).tolist() == [
+        ["inside", "outside"][c] for c in codes
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,8 +110,8 @@ def test_minus_one_is_a_class_where_source_is_given(world):
 def test_a_class_called_minus_one_is_scored_like_any_other(world):
     arguments = {"domain_index": world.u, "source": world.source}
     model = CIDAClassifier(**SMALL).fit(world.x, signs(world), **arguments)
-    right = (model.predict(world.x) == signs(world)).mean()
-    assert model.score(world.x, signs(world)) == pytest.approx(right)
+    right = (model.predict(world.x, domain_index=world.u) == signs(world)).mean()
+    assert model.score(world.x, signs(world), domain_index=world.u) == pytest.approx(right)
     assert sum(b.n for b in model.score_by_index(world.x, signs(world), world.u)) == 72
 
 
@@ -125,7 +127,9 @@ def test_minus_one_is_a_number_for_the_regressor(world):
     arguments = {"domain_index": world.u, "source": world.source}
     whole = CIDARegressor(**SMALL).fit(world.x, signs(world), **arguments)
     assert weights(floats) == weights(whole)
-    assert floats.score(world.x, signs(world)) == floats.score(world.x, signs(world) * 1.0)
+    assert floats.score(world.x, signs(world), domain_index=world.u) == floats.score(
+        world.x, signs(world) * 1.0, domain_index=world.u
+    )
 
 
 # --- source: labels outside are never read ----------------------------------------------------
@@ -152,7 +156,10 @@ def test_poisoned_target_numbers_do_not_change_a_single_bit(world, poison):
         world.x, np.where(world.source, truth, poison), **arguments
     )
     assert weights(poisoned) == weights(clean)
-    assert np.array_equal(poisoned.predict(world.x), clean.predict(world.x))
+    assert np.array_equal(
+        poisoned.predict(world.x, domain_index=world.u),
+        clean.predict(world.x, domain_index=world.u),
+    )
 
 
 def test_source_labels_do_change_the_model(world, reference):
@@ -172,7 +179,7 @@ def test_source_may_be_any_container_of_booleans(world, reference, make):
 
 
 def test_score_leaves_unlabelled_rows_out(world, reference):
-    right = (reference.predict(world.x) == world.y)[world.source].mean()
+    right = (reference.predict(world.x, domain_index=world.u) == world.y)[world.source].mean()
     for y in [world.training_labels, np.where(world.source, world.y, -1)]:
         assert reference.score(world.x, y, domain_index=world.u) == pytest.approx(right)
 
@@ -187,21 +194,23 @@ def test_the_regressor_scores_r_squared_over_labelled_rows(world):
     truth = world.x[:, 0] + world.u
     y = np.where(world.source, truth, np.nan)
     model = CIDARegressor(**{**SMALL, "steps": 40}).fit(world.x, y, domain_index=world.u)
-    known, guess = truth[world.source], model.predict(world.x)[world.source]
+    known, guess = truth[world.source], model.predict(world.x, domain_index=world.u)[world.source]
     expected = 1 - ((known - guess) ** 2).sum() / ((known - known.mean()) ** 2).sum()
-    assert model.score(world.x, y) == pytest.approx(expected)
+    assert model.score(world.x, y, domain_index=world.u) == pytest.approx(expected)
 
 
 def test_score_weighs_rows(world, reference):
     weight = np.arange(72.0)
-    right = reference.predict(world.x) == world.y
+    right = reference.predict(world.x, domain_index=world.u) == world.y
     expected = (weight * right)[world.source].sum() / weight[world.source].sum()
-    got = reference.score(world.x, world.training_labels, sample_weight=weight)
+    got = reference.score(
+        world.x, world.training_labels, domain_index=world.u, sample_weight=weight
+    )
     assert got == pytest.approx(expected)
 
 
 def test_score_by_index_is_the_accuracy_in_each_cell(world, reference):
-    right = reference.predict(world.x) == world.y
+    right = reference.predict(world.x, domain_index=world.u) == world.y
     cells = reference.score_by_index(world.x, world.y, world.u, bins=3)
     groups = [world.u < 0.3, (world.u > 0.3) & (world.u < 0.7), world.u > 0.7]
     assert [c.n for c in cells] == [24, 24, 24]
@@ -220,7 +229,7 @@ def test_score_by_index_of_the_regressor_is_the_root_mean_squared_error(world):
     truth = world.x[:, 1]
     arguments = {"domain_index": world.u, "source": world.source}
     model = CIDARegressor(**SMALL).fit(world.x, truth, **arguments)
-    error = (model.predict(world.x) - truth) ** 2
+    error = (model.predict(world.x, domain_index=world.u) - truth) ** 2
     cells = model.score_by_index(world.x, truth, world.u, bins=2)
     groups = [world.u < 0.5, world.u > 0.5]
     assert [c.score for c in cells] == pytest.approx([np.sqrt(error[g].mean()) for g in groups])
@@ -259,8 +268,9 @@ def test_an_index_of_one_column_is_an_index(world, reference, make):
 
 def test_a_prediction_does_not_depend_on_the_rows_it_comes_with(world, reference):
     many = np.tile(world.x, (5, 1))
-    together = reference.transform(many)
-    alone = np.concatenate([reference.transform(row[None]) for row in world.x])
+    together = reference.transform(many, domain_index=np.tile(world.u, 5))
+    rows = zip(world.x, world.u, strict=True)
+    alone = np.concatenate([reference.transform(x[None], domain_index=[u]) for x, u in rows])
     assert np.array_equal(together, np.tile(alone, (5, 1)))
 
 
@@ -271,11 +281,13 @@ def test_classes_are_sorted_and_predictions_are_labels(world, labels):
     y = np.array(labels)[np.arange(72) % 3]
     model = CIDAClassifier(**SMALL).fit(world.x, y, domain_index=world.u, source=world.source)
     assert model.classes_.tolist() == sorted(labels)
-    probability = model.predict_proba(world.x)
+    probability = model.predict_proba(world.x, domain_index=world.u)
     assert probability.shape == (72, 3)
     assert probability.sum(1) == pytest.approx(1)
-    assert np.array_equal(model.classes_[probability.argmax(1)], model.predict(world.x))
-    assert model.predict(world.x).dtype == y.dtype
+    assert np.array_equal(
+        model.classes_[probability.argmax(1)], model.predict(world.x, domain_index=world.u)
+    )
+    assert model.predict(world.x, domain_index=world.u).dtype == y.dtype
 
 
 def test_frames_name_the_features_and_the_encoding(world):
@@ -293,13 +305,14 @@ def test_frames_name_the_features_and_the_encoding(world):
         model.predict(frame.rename(columns={"north": "south"}))
 
 
-def test_fit_transform_is_fit_then_transform(world, kind):
-    model = kind(**SMALL, index_in_encoder=True)
+@pytest.mark.parametrize("index_in_encoder", ["auto", True])
+def test_fit_transform_is_fit_then_transform(world, kind, index_in_encoder):
+    model = kind(**SMALL, index_in_encoder=index_in_encoder)
     encoding = model.fit_transform(world.x, world.training_labels, domain_index=world.u)
     assert np.array_equal(encoding, model.transform(world.x, domain_index=world.u))
 
 
-@pytest.mark.parametrize("index_in_encoder", [False, True])
+@pytest.mark.parametrize("index_in_encoder", ["auto", False, True])
 def test_periodic_and_product_spaces_wrap_around(kind, world, index_in_encoder):
     u = np.stack([world.u * 20, world.u**2], axis=1)
     space = Product([Periodic(24), Line()])

@@ -33,6 +33,11 @@ def weights(model):
     return {name: t.numpy().tobytes() for name, t in model.game_.state_dict().items()}
 
 
+def at(data):
+    """What a fitted model predicts from."""
+    return {name: data[name] for name in ("X", "domain_index")}
+
+
 # --- randomness -------------------------------------------------------------------------------
 
 
@@ -64,7 +69,7 @@ def test_fitting_leaves_the_global_random_states_and_threads_alone(kind, data):
     np.random.seed(1)  # noqa: NPY002
     before = torch.get_rng_state(), np.random.get_state()[1].copy(), torch.get_num_threads()  # noqa: NPY002
     model = kind(**SMALL).fit(**data)
-    model.predict(data["X"])
+    model.predict(**at(data))
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
     assert torch.get_num_threads() == before[2]
@@ -90,35 +95,41 @@ def test_a_fit_that_breaks_puts_the_random_state_back(data):
 # --- scaling ----------------------------------------------------------------------------------
 
 
-def test_standardising_takes_the_units_of_x_away(kind, data):
-    model = kind(**SMALL).fit(**data)
+@pytest.mark.parametrize("index_in_encoder", ["auto", False])
+def test_standardising_takes_the_units_of_x_away(kind, data, index_in_encoder):
+    options = {**SMALL, "index_in_encoder": index_in_encoder}
+    model = kind(**options).fit(**data)
     moved = {**data, "X": data["X"] * [1000, 0.01] + [-300, 7]}
-    other = kind(**SMALL).fit(**moved)
-    assert np.allclose(model.transform(data["X"]), other.transform(moved["X"]), atol=1e-4)
+    other = kind(**options).fit(**moved)
+    assert np.allclose(model.transform(**at(data)), other.transform(**at(moved)), atol=1e-4)
 
 
 def test_without_standardising_the_units_of_x_count(kind, data):
-    raw = kind(**SMALL, standardise=False).fit(**data)
-    moved = kind(**SMALL, standardise=False).fit(**{**data, "X": data["X"] * 100})
+    options = {**SMALL, "standardise": False, "index_in_encoder": False}
+    raw = kind(**options).fit(**data)
+    moved = kind(**options).fit(**{**data, "X": data["X"] * 100})
     assert not np.allclose(raw.transform(data["X"]), moved.transform(data["X"] * 100), atol=0.1)
 
 
 def test_a_column_that_never_changes_is_harmless(kind, data):
     data["X"] = np.column_stack([data["X"], np.full(72, 5.0)])
-    assert np.isfinite(kind(**SMALL).fit(**data).transform(data["X"])).all()
+    assert np.isfinite(kind(**SMALL).fit(**data).transform(**at(data))).all()
 
 
 def test_the_units_of_y_come_back_out_of_the_regressor(data):
     model = CIDARegressor(**SMALL).fit(**data)
     other = CIDARegressor(**SMALL).fit(**{**data, "y": data["y"] * 4096 - 77})
-    expected = model.predict(data["X"]) * 4096 - 77
-    assert np.allclose(other.predict(data["X"]), expected, rtol=1e-4, atol=0.5)
+    expected = model.predict(**at(data)) * 4096 - 77
+    assert np.allclose(other.predict(**at(data)), expected, rtol=1e-4, atol=0.5)
 
 
-def test_the_units_of_u_do_not_change_the_game(kind, data):
-    model = kind(**SMALL).fit(**data)
-    other = kind(**SMALL).fit(**{**data, "domain_index": data["domain_index"] * 365.25 + 1900})
-    assert np.allclose(model.transform(data["X"]), other.transform(data["X"]), atol=1e-3)
+@pytest.mark.parametrize("index_in_encoder", ["auto", False])
+def test_the_units_of_u_do_not_change_the_game(kind, data, index_in_encoder):
+    options = {**SMALL, "index_in_encoder": index_in_encoder}
+    model = kind(**options).fit(**data)
+    moved = {**data, "domain_index": data["domain_index"] * 365.25 + 1900}
+    other = kind(**options).fit(**moved)
+    assert np.allclose(model.transform(**at(data)), other.transform(**at(moved)), atol=1e-3)
 
 
 # --- weights belong to the prediction loss alone ----------------------------------------------
@@ -220,7 +231,7 @@ def test_the_settings_of_an_instance_are_used(data):
 
 
 def test_source_only_never_looks_at_the_target(kind, data, world):
-    options = {**SMALL, "discriminator": None, "standardise": False}
+    options = {**SMALL, "discriminator": None, "standardise": False, "index_in_encoder": False}
     model = kind(**options).fit(**data)
     moved = {
         **data,
@@ -231,7 +242,7 @@ def test_source_only_never_looks_at_the_target(kind, data, world):
 
 
 def test_the_adversary_does_look_at_the_target(kind, data, world):
-    options = {**SMALL, "standardise": False, "ceiling": False}
+    options = {**SMALL, "standardise": False, "ceiling": False, "index_in_encoder": False}
     moved = {**data, "X": np.where(world.source[:, None], world.x, world.x[::-1])}
     model, other = kind(**options).fit(**data), kind(**options).fit(**moved)
     assert not np.array_equal(model.transform(world.x), other.transform(world.x))
@@ -311,7 +322,7 @@ def test_a_fitted_model_pickles(kind, data):
     model = kind(**SMALL).fit(**data)
     again = pickle.loads(pickle.dumps(model))
     assert weights(again) == weights(model)
-    assert np.array_equal(again.predict(data["X"]), model.predict(data["X"]))
+    assert np.array_equal(again.predict(**at(data)), model.predict(**at(data)))
 
 
 def test_a_clone_has_the_parameters_and_nothing_else(kind, data):

@@ -11,60 +11,66 @@ from cida.games import GAMES, Adversarial, SourceOnly
 SMALL = {"steps": 20, "hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
+@pytest.fixture
+def rows(data):
+    """What a fitted model predicts from."""
+    return {name: data[name] for name in ("X", "domain_index")}
+
+
 def layers(module, kind=nn.Linear):
     return [m for m in module.modules() if isinstance(m, kind)]
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_every_game_fits_a_small_world_and_predicts_its_classes(data, game):
+def test_every_game_fits_a_small_world_and_predicts_its_classes(data, rows, game):
     model = CIDAClassifier(game=game, **SMALL).fit(**data)
     assert type(model.game_) is GAMES[game]
-    chances = model.predict_proba(data["X"])
+    chances = model.predict_proba(**rows)
     assert chances.sum(1) == pytest.approx(1)
-    assert np.array_equal(model.predict(data["X"]), model.classes_[chances.argmax(1)])
+    assert np.array_equal(model.predict(**rows), model.classes_[chances.argmax(1)])
     assert all("prediction" in event.losses for event in model.history_)
 
 
 @pytest.mark.parametrize("game", set(GAMES) - {"mdd"})
-def test_every_game_but_mdd_fits_numbers(data, game):
+def test_every_game_but_mdd_fits_numbers(data, rows, game):
     model = CIDARegressor(game=game, **SMALL).fit(**data)
     assert type(model.game_) is GAMES[game]
-    assert np.isfinite(model.predict(data["X"])).all()
+    assert np.isfinite(model.predict(**rows)).all()
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_every_game_fits_with_batch_normalisation(data, game):
+def test_every_game_fits_with_batch_normalisation(data, rows, game):
     model = CIDAClassifier(game=game, batch_norm=True, **SMALL).fit(**data)
-    assert np.isfinite(model.predict_proba(data["X"])).all()
+    assert np.isfinite(model.predict_proba(**rows)).all()
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_the_same_random_state_gives_the_same_predictions_in_every_game(data, game):
+def test_the_same_random_state_gives_the_same_predictions_in_every_game(data, rows, game):
     first, again = (CIDAClassifier(game=game, **SMALL).fit(**data) for _ in range(2))
-    assert np.array_equal(first.predict_proba(data["X"]), again.predict_proba(data["X"]))
+    assert np.array_equal(first.predict_proba(**rows), again.predict_proba(**rows))
 
 
-def test_a_class_plays_as_its_name_does(data):
+def test_a_class_plays_as_its_name_does(data, rows):
     named, given = (CIDAClassifier(game=g, **SMALL).fit(**data) for g in ("mdd", GAMES["mdd"]))
-    assert np.array_equal(named.transform(data["X"]), given.transform(data["X"]))
+    assert np.array_equal(named.transform(**rows), given.transform(**rows))
 
 
-def test_a_game_of_ones_own_plays(data):
+def test_a_game_of_ones_own_plays(data, rows):
     class Mine(Adversarial):
         pass
 
     model = CIDAClassifier(game=Mine, **SMALL).fit(**data)
     assert type(model.game_) is Mine
     given = CIDAClassifier(**SMALL).fit(**data)
-    assert np.array_equal(model.transform(data["X"]), given.transform(data["X"]))
+    assert np.array_equal(model.transform(**rows), given.transform(**rows))
 
 
 @pytest.mark.parametrize("game", GAMES)
-def test_without_a_discriminator_every_game_is_source_only(data, game):
+def test_without_a_discriminator_every_game_is_source_only(data, rows, game):
     model = CIDAClassifier(None, game=game, **SMALL).fit(**data)
     assert type(model.game_) is SourceOnly
     assert np.array_equal(
-        model.transform(data["X"]), CIDAClassifier(None, **SMALL).fit(**data).transform(data["X"])
+        model.transform(**rows), CIDAClassifier(None, **SMALL).fit(**data).transform(**rows)
     )
 
 
@@ -84,10 +90,11 @@ def test_batch_normalisation_is_in_predictor_and_discriminator_and_not_in_the_en
     assert head.body is None
 
 
-def test_a_prediction_with_batch_normalisation_does_not_depend_on_the_other_rows(data):
+def test_a_prediction_with_batch_normalisation_does_not_depend_on_the_other_rows(data, rows):
     model = CIDAClassifier(batch_norm=True, **SMALL).fit(**data)
-    alone = np.concatenate([model.predict_proba(row[None]) for row in data["X"][:5]])
-    assert np.array_equal(alone, model.predict_proba(data["X"])[:5])
+    pairs = zip(data["X"][:5], data["domain_index"], strict=False)
+    alone = np.concatenate([model.predict_proba(x[None], domain_index=[u]) for x, u in pairs])
+    assert np.array_equal(alone, model.predict_proba(**rows)[:5])
 
 
 def stages_of(model):
@@ -112,21 +119,21 @@ def test_cua_goes_from_near_to_far_without_being_asked_and_others_do_not(data):
 
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("batch_norm", [False, True])
-def test_every_game_comes_back(data, tmp_path, game, batch_norm):
+def test_every_game_comes_back(data, rows, tmp_path, game, batch_norm):
     settings = {"game": game, "batch_norm": batch_norm, "predictor_hidden": (6, 5), "stages": 3}
     model = CIDAClassifier(**SMALL, **settings).fit(**data)
     model.save(tmp_path / "model.cida")
     again = load(tmp_path / "model.cida")
     assert again.get_params() == model.get_params()
     for method in ("predict_proba", "transform"):
-        assert np.array_equal(getattr(again, method)(data["X"]), getattr(model, method)(data["X"]))
-    encoding = again.fit(**data).transform(data["X"])
-    assert np.array_equal(encoding, model.transform(data["X"]))
+        assert np.array_equal(getattr(again, method)(**rows), getattr(model, method)(**rows))
+    encoding = again.fit(**data).transform(**rows)
+    assert np.array_equal(encoding, model.transform(**rows))
 
 
-def test_the_class_of_a_game_comes_back_as_its_name(data, tmp_path):
+def test_the_class_of_a_game_comes_back_as_its_name(data, rows, tmp_path):
     model = CIDAClassifier(**SMALL, game=GAMES["mdd"]).fit(**data)
     model.save(tmp_path / "model.cida")
     again = load(tmp_path / "model.cida")
     assert again.game == "mdd"
-    assert np.array_equal(again.predict_proba(data["X"]), model.predict_proba(data["X"]))
+    assert np.array_equal(again.predict_proba(**rows), model.predict_proba(**rows))

@@ -51,6 +51,11 @@ def content(whole, tmp_path_factory):
     return file.read_bytes()
 
 
+def at(data):
+    """What a fitted model predicts from."""
+    return {name: data[name] for name in ("X", "domain_index")}
+
+
 def header_of(path):
     size = int.from_bytes(path.read_bytes()[:8], "little")
     return json.loads(json.loads(path.read_bytes()[8 : 8 + size])["__metadata__"]["cida"])
@@ -70,7 +75,7 @@ def refused(path, *words, error=ModelFileError, **modules):
 # --- round trips ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("index_in_encoder", [False, True])
+@pytest.mark.parametrize("index_in_encoder", ["auto", "frame", False, True])
 def test_a_loaded_model_predicts_the_same_bits(kind, data, path, index_in_encoder):
     model = kind(**SMALL, index_in_encoder=index_in_encoder).fit(**data)
     model.save(path)
@@ -117,8 +122,13 @@ def test_labels_come_back_in_their_own_type(world, path, labels):
     again = CIDAClassifier.load(path)
     assert again.classes_.dtype == model.classes_.dtype == labels.dtype
     assert np.array_equal(again.classes_, np.sort(labels))
-    assert np.array_equal(again.predict(world.x), model.predict(world.x))
-    assert np.array_equal(again.predict_proba(world.x), model.predict_proba(world.x))
+    assert np.array_equal(
+        again.predict(world.x, domain_index=world.u), model.predict(world.x, domain_index=world.u)
+    )
+    assert np.array_equal(
+        again.predict_proba(world.x, domain_index=world.u),
+        model.predict_proba(world.x, domain_index=world.u),
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,8 +167,8 @@ def test_a_loaded_model_can_be_fitted_again(data, path, discriminator):
     model.save(path)
     again = load(path)
     assert type(again.discriminator) is type(discriminator)
-    encoding = again.fit(**data).transform(data["X"])
-    assert np.array_equal(encoding, model.transform(data["X"]))
+    encoding = again.fit(**data).transform(**at(data))
+    assert np.array_equal(encoding, model.transform(**at(data)))
     for setting in ("bins", "kernel", "smoothing", "components", "hidden"):
         if hasattr(discriminator, setting):
             assert getattr(again.discriminator, setting) == getattr(discriminator, setting)
@@ -181,8 +191,8 @@ def test_class_weights_come_back(world, path, labels, class_weight):
     model.save(path)
     again = load(path)
     assert again.class_weight == class_weight
-    encoding = again.fit(world.x, y, **arguments).transform(world.x)
-    assert np.array_equal(encoding, model.transform(world.x))
+    encoding = again.fit(world.x, y, **arguments).transform(world.x, domain_index=world.u)
+    assert np.array_equal(encoding, model.transform(world.x, domain_index=world.u))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +203,7 @@ def test_class_weights_come_back(world, path, labels, class_weight):
 def test_parameters_that_are_numpy_numbers_can_be_saved(data, path, options):
     model = CIDAClassifier(**{**SMALL, **options}).fit(**data)
     model.save(path)
-    assert np.array_equal(load(path).transform(data["X"]), model.transform(data["X"]))
+    assert np.array_equal(load(path).transform(**at(data)), model.transform(**at(data)))
 
 
 def test_feature_names_come_back(kind, data, path):
@@ -202,7 +212,7 @@ def test_feature_names_come_back(kind, data, path):
     model.save(path)
     again = load(path)
     assert again.feature_names_in_.tolist() == ["east", "north"]
-    assert np.array_equal(again.predict(data["X"]), model.predict(data["X"]))
+    assert np.array_equal(again.predict(**at(data)), model.predict(**at(data)))
     with pytest.raises(ValueError, match="feature names"):
         again.predict(data["X"].rename(columns={"east": "west"}))
 
@@ -273,7 +283,7 @@ def test_a_predictor_of_your_own_is_passed_again(data, path):
     model = CIDARegressor(**SMALL, predictor=nn.Linear(4, 1)).fit(**data)
     model.save(path)
     again = load(path, predictor=nn.Linear(4, 1))
-    assert np.array_equal(again.predict(data["X"]), model.predict(data["X"]))
+    assert np.array_equal(again.predict(**at(data)), model.predict(**at(data)))
     refused(path, "predictor", "pass it again", "load(path, predictor=...)")
 
 
@@ -314,7 +324,9 @@ def test_a_file_of_another_format_version_is_refused(content, path):
     refused(path, "model.cida", "format 2", "reads format 1", "cida 9.8.7", "install")
 
 
-@pytest.mark.parametrize("name", ["x_mean", "index_seen", "encoder.body.0.weight"])
+@pytest.mark.parametrize(
+    "name", ["x_mean", "index_seen", "encoder.frame.turn", "encoder.body.body.0.weight"]
+)
 def test_a_file_without_one_of_its_tensors_is_refused_by_its_name(content, path, name):
     rewrite(content, path, lambda h: None, drop=[name])
     refused(path, "model.cida", name.removeprefix("encoder."), "save the model again")

@@ -133,6 +133,7 @@ def accuracy_figure(world: World, outcomes: Sequence[Outcome]) -> Figure:
         target = 100 * np.mean([o.row.target_accuracy for o in mine])
         ax.set_title(f"{title}: {target:.1f} %", fontsize=9)
         ax.set(xlim=(domains[0], domains[-1]), ylim=(0, 103))
+        ax.set_xticks([domains[0], (domains[0] + domains[-1]) / 2, domains[-1]])
     figure.supxlabel("u (source shaded)", fontsize=9)
     figure.supylabel("accuracy %", fontsize=9)
     return figure

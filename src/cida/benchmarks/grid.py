@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -83,7 +84,7 @@ def _in_turn(tasks: Sequence[Task]) -> Iterator[Done]:
 def _side_by_side(tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
     # Fresh interpreters: a forked one would share torch's threads with its parent.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=torch.set_num_threads, initargs=(1,))
+    pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker)
     try:
         waiting: set[Future[Done]] = {pool.submit(_play, task) for task in tasks}
         while waiting:
@@ -92,6 +93,11 @@ def _side_by_side(tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
                 yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _start_worker() -> None:
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is the parent's to tell
 
 
 def _play(task: Task) -> Done:

@@ -63,7 +63,7 @@ def _circle_game(head: str) -> tuple[Rows, Adversarial]:
         u,
         torch.from_numpy(world.source),
     )
-    model = CIDAClassifier(head, steps=1, random_state=0)
+    model = CIDAClassifier(head, index_in_encoder=False, steps=1, random_state=0)
     game = model.fit(world.x, world.training_labels, domain_index=world.u).game_
     assert isinstance(game, Adversarial)
     return rows, game

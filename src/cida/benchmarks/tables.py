@@ -52,7 +52,7 @@ class ResultLine:
     def _spread(self, name: str, before: str = "") -> dict[str, str]:
         return {
             f"{before}std": f"{100 * self.summary[f'{name}_std']:.1f}",
-            f"{before}worst": f"{100 * self.summary[f'{name}_worst']:.1f}",
+            f"{before}worst seed": f"{100 * self.summary[f'{name}_worst']:.1f}",
         }
 
     def _beyond(self) -> dict[str, str]:

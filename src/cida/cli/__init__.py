@@ -51,8 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         return verb.run(Console())
-    except KeyboardInterrupt:
-        _say("interrupted; what was finished before is kept.")
+    except KeyboardInterrupt as stopped:
+        _say(str(stopped) or "interrupted; what was finished before is kept.")
+        return 1
+    except ChildProcessError as error:
+        _say(str(error))
         return 1
     except (ValueError, TypeError, OSError, ImportError) as error:
         logging.getLogger("cida").debug("the error in full", exc_info=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,7 +67,17 @@ class Reproduce:
         """Makes the runs, prints the table, writes the files and prints the report's path last."""
         self._check()
         tasks = self._tasks()
-        done = self._play(tasks, console)
+        try:
+            done = self._play(tasks, console)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                "interrupted; finished runs are kept, --resume goes on"
+            ) from None
+        except BrokenProcessPool:
+            raise ChildProcessError(
+                "a run's process was killed, perhaps for want of memory; finished runs are kept: "
+                "go on with --resume and fewer --jobs."
+            ) from None
         rows = [ended.row for ended in done if ended.row is not None]
         failed = [ended for ended in done if ended.row is None]
         if rows:
@@ -148,7 +159,7 @@ class Reproduce:
         facts = {"command": self._command(), "versions": versions()}
         page = toy_report(world, outcomes, facts, pictures, RECORD[self.name])
         write_atomically(folder / "report.html", page.encode())
-        console.print(rich_table(lines, f"{self.name}, {self.preset} preset: accuracy %"))
+        console.print(rich_table(lines, f"{self.name}, {self.preset}: accuracy %", _WIDE))
         console.print("The report, to open in a browser:")
         console.print(str((folder / "report.html").resolve()), soft_wrap=True, highlight=False)
 
@@ -171,9 +182,15 @@ def _need_matplotlib() -> None:
         )
 
 
-def rich_table(lines: Sequence[ResultLine], title: str) -> Table:
+# What table.md and the report have room for, and a terminal has not.
+_WIDE = ("source", "gain", "fresh std", "fresh all", "record")
+
+
+def rich_table(lines: Sequence[ResultLine], title: str, without: Sequence[str] = ()) -> Table:
     """The table for the terminal."""
-    cells = [line.words() for line in lines]
+    cells = [
+        {name: cell for name, cell in line.words().items() if name not in without} for line in lines
+    ]
     table = Table(title=title)
     for name in cells[0]:
         table.add_column(name, justify="left" if name == "method" else "right")

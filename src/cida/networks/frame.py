@@ -45,7 +45,6 @@ class MovingFrame(nn.Module):
     centre: Tensor
     turn: Tensor
     deviation: Tensor
-    scale: Tensor
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -53,7 +52,6 @@ class MovingFrame(nn.Module):
         self.register_buffer("centre", torch.zeros(GRID, features))
         self.register_buffer("turn", torch.eye(features).repeat(GRID, 1, 1))
         self.register_buffer("deviation", torch.ones(features))
-        self.register_buffer("scale", torch.ones(features))
 
     @torch.no_grad()
     def fit(self, x: Tensor, index: Tensor) -> Self:
@@ -70,22 +68,17 @@ class MovingFrame(nn.Module):
         self.centre = torch.from_numpy(path(places)).float()
         self.turn = torch.from_numpy(_turns(path, places)).float()
         self.deviation = torch.from_numpy(deviation).float()
-        spread = self._move(x.flatten(1), index.to(x.dtype)).square().mean(0).sqrt()
-        self.scale = torch.where(spread > 1e-6, spread, 1.0)
         return self
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        return self._move(x.flatten(1), index) / self.scale
-
-    def _move(self, x: Tensor, index: Tensor) -> Tensor:
-        """Between two places the frame is mixed; beyond the range seen it is that of the end."""
+        # Between two places the frame is mixed; beyond the range seen it is that of the end.
         span = (self.places[-1] - self.places[0]).clamp(min=1e-12)
         place = ((index[:, 0] - self.places[0]) / span * (GRID - 1)).clamp(0, GRID - 1)
         low = place.floor().long().clamp(max=GRID - 2)
         share = (place - low)[:, None]
         centre = torch.lerp(self.centre[low], self.centre[low + 1], share)
         turn = torch.lerp(self.turn[low], self.turn[low + 1], share[..., None])
-        return (turn @ (x / self.deviation - centre)[..., None])[..., 0]
+        return (turn @ (x.flatten(1) / self.deviation - centre)[..., None])[..., 0]
 
 
 class FramedEncoder(nn.Module):
