@@ -2,15 +2,16 @@ import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks.recipes import CIRCLE, Recipe
+from cida.benchmarks.recipes import BENCHMARKS, Recipe, recipes
 from cida.benchmarks.runner import Row, fingerprint, run_recipe, summarise
 from cida.benchmarks.speed import _circle_game, _floor, step_over_floor
 from cida.datasets import World, circle
+from cida.estimators import CIDAClassifier
 from cida.training import Training
 
 
-def row(method, accuracy):
-    return Row(method, 0, 1.0, accuracy, [], 1.0)
+def row(method, accuracy, fresh=None):
+    return Row(method, 0, 1.0, accuracy, accuracy / 2, [], 1.0, fresh)
 
 
 def test_the_summary_is_mean_sample_deviation_and_worst_seed():
@@ -20,6 +21,17 @@ def test_the_summary_is_mean_sample_deviation_and_worst_seed():
     assert lines[0]["target_accuracy_std"] == pytest.approx(np.std([0.8, 0.9, 1.0], ddof=1))
     assert lines[0]["target_accuracy_worst"] == 0.8
     assert (lines[1]["seeds"], lines[1]["target_accuracy_std"]) == (1, 0.0)
+    assert lines[0]["all_accuracy_mean"] == pytest.approx(0.45)
+    assert not any(name.startswith("fresh") for name in lines[0])
+
+
+def test_the_summary_of_fresh_points_is_there_where_they_were_scored():
+    scores = [{"target_accuracy": a, "all_accuracy": a + 0.1} for a in (0.6, 0.8)]
+    (line,) = summarise([row("a", 0.9, fresh) for fresh in scores])
+    assert line["fresh_target_accuracy_mean"] == pytest.approx(0.7)
+    assert line["fresh_target_accuracy_std"] == pytest.approx(np.std([0.6, 0.8], ddof=1))
+    assert line["fresh_target_accuracy_worst"] == 0.6
+    assert line["fresh_all_accuracy_worst"] == pytest.approx(0.7)
 
 
 def test_equal_data_have_equal_fingerprints_and_others_do_not():
@@ -34,13 +46,29 @@ def test_a_run_never_reads_a_target_label(tmp_path):
     world = circle(points=10)
     flipped = np.where(world.source, world.y, 1 - world.y)
     poisoned = World(world.name, world.x, flipped, world.u, world.source)
-    recipe = CIRCLE["histogram"].with_settings(steps=10)
+    recipe = recipes(BENCHMARKS["circle"], "best")["histogram"].with_settings(steps=10)
     clean = run_recipe(recipe, world, 0, tmp_path / "a")
     other = run_recipe(recipe, poisoned, 0, tmp_path / "b")
     np.testing.assert_array_equal(clean.predicted, other.predicted)
     assert clean.row.target_accuracy == pytest.approx(1 - other.row.target_accuracy)
     model = "model.safetensors"
     assert (tmp_path / "a" / model).read_bytes() == (tmp_path / "b" / model).read_bytes()
+
+
+def test_fresh_points_are_scored_and_do_not_change_the_run(tmp_path):
+    world = circle(points=10)
+    fresh = circle(points=10, seed=5, scaled_as=world)
+    recipe = recipes(BENCHMARKS["circle"], "best")["source-only"].with_settings(steps=10)
+    plain = run_recipe(recipe, world, 0, tmp_path / "a")
+    scored = run_recipe(recipe, world, 0, tmp_path / "b", fresh=fresh)
+    assert plain.row.fresh is None
+    assert scored.row.target_accuracy == plain.row.target_accuracy
+    model = CIDAClassifier.load(tmp_path / "b" / "model.safetensors")
+    right = model.predict(fresh.x, domain_index=fresh.u) == fresh.y
+    assert scored.row.fresh["target_accuracy"] == right[~fresh.source].mean()
+    assert scored.row.fresh["source_accuracy"] == right[fresh.source].mean()
+    assert scored.row.fresh["all_accuracy"] == right.mean()
+    assert sum(cell["n"] for cell in scored.row.fresh["by_index"]) == 300
 
 
 def test_settings_left_at_none_stay_as_they_are():

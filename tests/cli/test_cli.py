@@ -27,7 +27,7 @@ def test_the_demo_ends_with_the_path_of_the_report(demo):
 
 def test_the_demo_prints_a_line_for_each_method_with_its_gain(demo):
     _, result = demo
-    for title in ("Source-Only", "CIDA (L2)", "PCIDA (Gaussian)", "Histogram head"):
+    for title in ("Source-Only", "CIDA (L2)", "PCIDA (Gaussian)", "Histogram head", "moving frame"):
         assert title in result.stdout
     assert "gain" in result.stdout
 
@@ -41,18 +41,22 @@ def test_results_json_has_the_contracted_fields(demo):
         "metric": "accuracy",
         "simulated": False,
     }
-    assert len(results["rows"]) == 8
+    assert len(results["rows"]) == 10
     row = results["rows"][0]
     assert set(row) == {
-        "method", "seed", "source_accuracy", "target_accuracy", "by_index", "seconds",
+        "method", "seed", "source_accuracy", "target_accuracy", "all_accuracy", "by_index",
+        "seconds", "fresh",
     }  # fmt: skip
+    assert row["fresh"] is None
     assert len(row["by_index"]) == 30
     assert sum(cell["n"] for cell in row["by_index"]) == 3000
     # The mean over the target's 24 equal domains is the accuracy over its rows.
     target = [cell["accuracy"] for cell in row["by_index"][6:]]
     assert sum(target) / 24 == pytest.approx(row["target_accuracy"])
+    every = [cell["accuracy"] for cell in row["by_index"]]
+    assert sum(every) / 30 == pytest.approx(row["all_accuracy"])
     assert {line["method"]: line["seeds"] for line in results["summary"]} == dict.fromkeys(
-        ("source-only", "cida", "pcida", "histogram"), 2
+        ("source-only", "cida", "pcida", "histogram", "default"), 2
     )
 
 
@@ -60,7 +64,7 @@ def test_each_run_has_its_folder_with_model_events_and_recipe(demo):
     folder, _ = demo
     run = folder / "runs/demo/histogram-seed1"
     words = json.loads((run / "run.json").read_text())
-    assert (words["seed"], words["method"], words["steps"]) == (1, "histogram", 30)
+    assert (words["seed"], words["method"], words["settings"]["steps"]) == (1, "histogram", 30)
     assert words["versions"]["cida"] == __version__
     events = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
     assert events[-1]["step"] == 30
@@ -88,7 +92,7 @@ def test_the_report_is_one_file_that_fetches_nothing(demo):
     assert parser.fetched == []
     assert "url(" not in page
     assert "@import" not in page
-    assert parser.figures == 2 + 4 + 1 + 3  # world, predictions, accuracy, losses
+    assert parser.figures == 2 + 5 + 1 + 4  # world, predictions, accuracy, losses
 
 
 def test_the_same_demo_gives_the_same_figures_and_weights(demo, tmp_path):
@@ -127,7 +131,7 @@ def test_an_out_folder_that_cannot_be_made_is_one_sentence(tmp_path, capsys):
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("verb", ["demo", "speed", "check"])
+@pytest.mark.parametrize("verb", ["demo", "reproduce", "speed", "check"])
 def test_every_verb_has_help_with_an_example(verb, capsys):
     with pytest.raises(SystemExit) as stop:
         main([verb, "--help"])

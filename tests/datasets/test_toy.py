@@ -116,6 +116,19 @@ def test_sine_labels_say_which_points_lie_above_the_wave():
     assert np.array_equal(world.y[clear] == 1, noise[clear] > 0)
 
 
+def test_a_draw_scaled_as_another_uses_its_mean_and_deviation_exactly(world):
+    make = world[0]
+    first, own = make(seed=3), make(seed=4)
+    fresh = make(seed=4, scaled_as=first)
+    raw = own.x * own.scaling[1] + own.scaling[0]
+    assert fresh.scaling is first.scaling
+    assert np.allclose(fresh.x, (raw - first.scaling[0]) / first.scaling[1], atol=1e-12)
+    assert not np.allclose(fresh.x, own.x, atol=1e-6)
+    assert np.array_equal(fresh.y, own.y)
+    assert np.array_equal(fresh.u, own.u)
+    assert np.array_equal(make(seed=3, scaled_as=first).x, first.x)
+
+
 def test_sizes_can_be_chosen(world):
     make = world[0]
     data = make(domains=4, points=7, source_domains=1)

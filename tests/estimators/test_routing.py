@@ -128,7 +128,7 @@ def test_a_grid_search_finds_and_refits(routing, world, minus_one, grid):
     assert len(search.cv_results_["mean_test_score"]) == len(values)
     best = pipeline().set_params(**search.best_params_)
     best.fit(world.x, minus_one, domain_index=world.u)
-    assert np.array_equal(search.predict(**at(world)), best.predict(**at(world)))
+    assert np.array_equal(search.best_estimator_.predict(**at(world)), best.predict(**at(world)))
 
 
 def test_without_routing_a_pipeline_takes_prefixed_arguments(world):

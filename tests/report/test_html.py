@@ -1,6 +1,11 @@
+import re
+from base64 import b64decode
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from cida.benchmarks.paper import Record
 from cida.benchmarks.recipes import Recipe
 from cida.benchmarks.runner import Outcome, Row
 from cida.datasets import World, circle
@@ -8,9 +13,9 @@ from cida.report import toy_report
 from cida.report.svg import Marks, Series, index_colour, line_chart, scatter
 
 
-def some_outcome(world, title="Histogram head", seed=0, accuracy=0.9):
+def some_outcome(world, title="Histogram head", seed=0, accuracy=0.9, fresh=None):
     cells = [{"lo": k / 30, "hi": (k + 1) / 30, "accuracy": accuracy, "n": 100} for k in range(30)]
-    row = Row("histogram", seed, 1.0, accuracy, cells, 1.0)
+    row = Row("histogram", seed, 1.0, accuracy, accuracy, cells, 1.0, fresh)
     return Outcome(Recipe("histogram", title), row, world.y, [])
 
 
@@ -37,6 +42,36 @@ def test_several_seeds_are_averaged_and_banded():
     assert "85.0" in page
     assert "80.0" in page
     assert "<polygon" in page
+
+
+def test_pictures_take_the_place_of_panels_as_images_of_their_own():
+    world = circle(points=5)
+    page = toy_report(world, [some_outcome(world)], {}, {"A <title>": "<svg>picture</svg>"})
+    assert "<h2>A &lt;title&gt;</h2>" in page
+    (data,) = re.findall(r"src='data:image/svg\+xml;base64,([^']*)'", page)
+    assert b64decode(data).decode() == "<svg>picture</svg>"
+    assert "class='panels'" not in page
+
+
+def test_a_published_number_stands_beside_ours_with_its_story():
+    world = circle(points=5)
+    fresh = {"target_accuracy": 0.8, "all_accuracy": 0.85}
+    records = {"histogram": Record(0.777, "all", "one <seed>")}
+    page = toy_report(world, [some_outcome(world, fresh=fresh)], {}, records=records)
+    assert "77.7 (all)" in page
+    assert "Histogram head: one &lt;seed&gt;" in page
+    assert "<td>80.0</td>" in page
+    assert "<td>85.0</td>" in page
+
+
+def test_an_oracle_is_never_called_the_best():
+    world = circle(points=5)
+    best = some_outcome(world, accuracy=0.6)
+    row = replace(best.row, method="oracle", target_accuracy=0.99)
+    oracle = Outcome(Recipe("oracle", "Oracle", oracle=True), row, world.y, [])
+    page = toy_report(world, [oracle, best], {})
+    assert "Best on the target: <b>Histogram head</b>, 60.0 %" in page
+    assert page.count("class='best'") == 1
 
 
 def test_every_point_of_a_scatter_is_drawn_inside_the_picture():

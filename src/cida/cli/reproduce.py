@@ -7,7 +7,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -16,7 +16,7 @@ from rich.table import Table
 
 from cida.benchmarks.grid import Done, Task, one_thread, run_grid
 from cida.benchmarks.paper import RECORD
-from cida.benchmarks.recipes import BENCHMARKS, METHODS
+from cida.benchmarks.recipes import BENCHMARKS, METHODS, PRESETS
 from cida.benchmarks.runner import read_outcome, versions, write_results
 from cida.benchmarks.tables import ResultLine, markdown, result_lines
 from cida.report import toy_report
@@ -41,7 +41,7 @@ class Reproduce:
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(METHODS)
     """Which methods; all by default."""
 
-    preset: Literal["best", "paper"] = "best"
+    preset: str = "best"
     """best: our strongest recipe of each method; paper: the paper's settings, nothing added."""
 
     jobs: int = 1
@@ -95,6 +95,8 @@ class Reproduce:
         if self.name not in BENCHMARKS:
             known = ", ".join(BENCHMARKS)
             raise ValueError(f"NAME is {self.name!r}; known experiments are {known}.")
+        if self.preset not in PRESETS:
+            raise ValueError(f"preset is {self.preset!r}; known are {', '.join(PRESETS)}.")
         unknown = [name for name in self.methods if name not in METHODS]
         if unknown or not self.methods:
             raise ValueError(

@@ -210,7 +210,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.index_in_encoder == "auto":
             table = self.encoder is None and len(self._row_shape) == 1
             return "frame" if table and can_frame(self.space_, self._row_shape[0]) else False
-        return self.index_in_encoder
+        return "frame" if self.index_in_encoder == "frame" else bool(self.index_in_encoder)
 
     # --- reading what the user passes ------------------------------------------------------------
 

@@ -68,7 +68,9 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     callbacks : functions that receive the same events (`cida.training.Event`).
 
     In searches mark unlabelled rows with -1 (scikit-learn's splitters refuse NaN in y) and keep
-    the default scoring, which leaves them out.
+    the default scoring, which leaves them out. Turn scikit-learn's metadata routing on, so that
+    scoring gets the index, or use ``index_in_encoder=False``, which needs none; then predict with
+    ``search.best_estimator_``.
 
     ``partial_fit`` and ``warm_start`` are out of scope: a game has no half-way state worth
     keeping, so every ``fit`` starts afresh.

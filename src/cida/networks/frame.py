@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 import torch
+from scipy.linalg import solve_triangular
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
 GRID = 256
 MOST_FEATURES = 128  # a turn is a matrix of features x features at each place of the grid
 MOST_BINS = 64
+SURE = 4.0  # how many times its own deviation a heading must be long to be believed
 
 
 def can_frame(space: Space, features: int) -> bool:
@@ -38,7 +39,8 @@ class MovingFrame(nn.Module):
     are measured in s, the deviation of each column at a fixed u. There m is a Gaussian process
     through the means along u, whose noise follows from their counts; T is the rotation that carries
     the path's tangent back along it to where it started, and nothing more (parallel transport).
-    What only moves and turns along u stands still in this frame.
+    What only moves and turns along u stands still in this frame. Where the path moves no faster
+    than its noise there is no tangent to go by: the last sure one holds.
     """
 
     places: Tensor
@@ -112,6 +114,15 @@ class _Path:
         at: Array = self.curve.predict(u[:, None]).reshape(len(u), -1) + self.middle
         return at
 
+    def heading(self, u: Array) -> tuple[Array, Array]:
+        """``m'(u)``, and the deviation of each of its columns given the means."""
+        variance, length = self.curve.kernel_.k1.constant_value, self.curve.kernel_.k2.length_scale
+        apart = u[:, None] - self.curve.X_train_.T
+        slope = -apart / length**2 * variance * np.exp(-(apart**2) / (2 * length**2))
+        known = solve_triangular(self.curve.L_, slope.T, lower=True)
+        left = variance / length**2 - (known**2).sum(axis=0)
+        return slope @ self.curve.alpha_.reshape(len(slope.T), -1), np.sqrt(left.clip(min=0))
+
 
 def _bins(u: Array) -> Array:
     """The bin of each row: its value of u where there are few, else an even share of the rows."""
@@ -132,20 +143,24 @@ def _by_bin(owner: Array, x: Array) -> Array:
 
 def _turns(path: _Path, places: Array) -> Array:
     """The rotation at each place that undoes all turns of the path's tangent up to it."""
-    step = (places[-1] - places[0]) / (10 * GRID) or 1.0
-    heading = path(places + step) - path(places - step)
-    speed = np.linalg.norm(heading, axis=1, keepdims=True)
-    heading = heading / np.maximum(speed, 1e-12)
-    turns = [np.eye(heading.shape[1])]
-    for before, after in pairwise(heading):
-        turns.append(turns[-1] @ _least_rotation(after, before))
+    heading, doubt = path.heading(places)
+    speed = np.linalg.norm(heading, axis=1)
+    sure = speed > SURE * doubt * np.sqrt(heading.shape[1])
+    turn = np.eye(heading.shape[1])
+    turns, last = [], None
+    for tangent, length, believed in zip(heading, speed, sure, strict=True):
+        if believed:
+            tangent = tangent / length
+            turn = turn if last is None else turn @ _least_rotation(tangent, last)
+            last = tangent
+        turns.append(turn)
     return np.stack(turns)
 
 
 def _least_rotation(start: Array, end: Array) -> Array:
     """The rotation that takes one unit vector to the other and leaves all at right angles alone.
 
-    Where the path stands still or goes back the way it came there is none to be found: no turn.
+    A path that goes back the way it came has made no turn.
     """
     cosine = float(start @ end)
     if cosine <= 0.0:

@@ -1,0 +1,151 @@
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+import torch
+
+from cida.benchmarks.grid import FRESH, Task, one_thread, run_grid
+from cida.benchmarks.runner import read_outcome, run_recipe
+from cida.datasets import sine
+
+
+def tasks_in(folder):
+    return [
+        Task("sine", "best", method, seed, folder / f"{method}-seed{seed}", steps=15)
+        for method in ("source-only", "histogram")
+        for seed in (0, 1)
+    ]
+
+
+def without_seconds(row):
+    return {name: value for name, value in asdict(row).items() if name != "seconds"}
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    """Two methods with two seeds, one after the other."""
+    tasks, heard = tasks_in(tmp_path_factory.mktemp("grid")), []
+    return tasks, run_grid(tasks, 1, heard.append), heard
+
+
+def test_every_run_is_told_as_it_ends_and_given_in_order(grid):
+    tasks, done, heard = grid
+    assert heard == done
+    assert [ended.task for ended in done] == tasks
+    for ended in done:
+        assert ended.failure == ""
+        assert (ended.row.method, ended.row.seed) == (ended.task.method, ended.task.seed)
+
+
+def test_two_at_a_time_find_the_same_numbers_and_weights(grid, tmp_path):
+    _, done, _ = grid
+    heard = []
+    beside = run_grid(tasks_in(tmp_path), 2, heard.append)
+    assert sorted(e.task.folder for e in heard) == sorted(e.task.folder for e in beside)
+    for one, two in zip(done, beside, strict=True):
+        assert without_seconds(one.row) == without_seconds(two.row)
+        model = "model.safetensors"
+        weights = [e.task.folder.joinpath(model).read_bytes() for e in (one, two)]
+        assert weights[0] == weights[1]
+
+
+def test_fresh_points_are_another_draw_scaled_as_the_first(grid):
+    (task, *_), (ended, *_), _ = grid
+    fresh = sine(seed=FRESH, scaled_as=task.world)
+    again = read_outcome(task.folder, task.recipe, fresh)
+    right = again.predicted == fresh.y
+    assert ended.row.fresh["all_accuracy"] == right.mean()
+    assert not np.array_equal(fresh.x, task.world.x)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_number_of_threads_is_one_inside_and_put_back(threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == threads
+        with pytest.raises(RuntimeError, match="stop"), one_thread():
+            raise RuntimeError("stop")
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_grid_runs_with_one_thread_and_puts_the_number_back(grid, monkeypatch):
+    tasks, done, _ = grid
+    seen = []
+
+    def play(task):
+        seen.append(torch.get_num_threads())
+        return done[0].row
+
+    monkeypatch.setattr(Task, "play", play)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run_grid(tasks, 1, lambda ended: None)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1, 1, 1, 1]
+
+
+def test_a_run_that_fails_is_told_and_the_others_go_on(grid, monkeypatch):
+    tasks, done, _ = grid
+
+    def play(task):
+        if task == tasks[1]:
+            raise FloatingPointError("the loss is NaN at step 3.")
+        return done[0].row
+
+    monkeypatch.setattr(Task, "play", play)
+    heard = []
+    found = run_grid(tasks, 1, heard.append)
+    assert [e.row is None for e in found] == [False, True, False, False]
+    assert found[1].failure == "the loss is NaN at step 3."
+    assert heard == found
+
+
+def test_an_error_that_is_no_runaway_game_is_not_swallowed(grid, monkeypatch):
+    def play(task):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Task, "play", play)
+    with pytest.raises(OSError, match="disk is full"):
+        run_grid(grid[0], 1, lambda ended: None)
+
+
+def test_a_finished_run_is_known_again_and_no_other(grid):
+    tasks, done, _ = grid
+    for task, ended in zip(tasks, done, strict=True):
+        assert task.finished() == ended.row
+    task = tasks[0]
+    for change in (
+        {"steps": 16}, {"steps": None}, {"seed": 1}, {"preset": "paper"}, {"method": "histogram"},
+        {"benchmark": "circle"}, {"folder": task.folder / "elsewhere"},
+    ):  # fmt: skip
+        assert replace(task, **change).finished() is None, change
+
+
+@pytest.mark.parametrize("name", ["row.json", "run.json"])
+@pytest.mark.parametrize("words", ["", "{", "[]", '{"method": "histogram"}', None])
+def test_a_damaged_or_missing_file_means_not_finished(tmp_path, grid, name, words):
+    task = replace(grid[0][0], folder=tmp_path)
+    for whole in ("row.json", "run.json"):
+        (tmp_path / whole).write_bytes((grid[0][0].folder / whole).read_bytes())
+    assert task.finished() is not None
+    (tmp_path / name).unlink() if words is None else (tmp_path / name).write_text(words)
+    assert task.finished() is None
+
+
+def test_a_run_read_from_its_folder_is_as_it_was_given(tmp_path, grid):
+    task = replace(grid[0][3], folder=tmp_path)
+    recipe = task.recipe
+    made = run_recipe(recipe, task.world, task.seed, tmp_path)
+    read = read_outcome(tmp_path, recipe, task.world)
+    assert read.row == made.row
+    assert read.recipe is made.recipe
+    assert read.history == made.history
+    assert np.array_equal(read.predicted, made.predicted)

@@ -1,0 +1,70 @@
+import pytest
+
+from cida.benchmarks.paper import Record
+from cida.benchmarks.runner import Row
+from cida.benchmarks.tables import markdown, result_lines
+
+TITLES = {"source-only": "Source-Only", "cida": "CIDA (L2)"}
+
+
+def row(method, seed, target, seconds, fresh=None):
+    told = None if fresh is None else {"target_accuracy": fresh, "all_accuracy": fresh + 0.05}
+    return Row(method, seed, 0.9 + seed / 20, target, target + 0.1, [], seconds, told)
+
+
+def test_a_line_is_means_over_seeds_and_the_gain_over_source_only():
+    rows = [
+        row("source-only", 0, 0.5, 1.0),
+        row("source-only", 1, 0.6, 2.0),
+        row("cida", 0, 0.7, 3.0),
+        row("cida", 1, 0.9, 4.0),
+    ]
+    plain, cida = result_lines(rows, TITLES)
+    assert (plain.title, plain.gain, plain.seeds) == ("Source-Only", None, 2)
+    assert plain.source == pytest.approx(0.925)
+    assert plain.target == pytest.approx(0.55)
+    assert plain.seconds == pytest.approx(1.5)
+    assert cida.gain == pytest.approx(0.25)
+    # The sample deviation of 0.7 and 0.9 is 0.1 times the root of two.
+    assert cida.words() == {
+        "method": "CIDA (L2)", "source": "92.5", "target": "80.0", "std": "14.1",
+        "worst seed": "70.0", "gain": "+25.0", "seconds": "4",
+    }  # fmt: skip
+    assert plain.words()["gain"] == ""
+
+
+def test_without_source_only_there_is_no_gain_and_with_one_seed_no_spread():
+    (line,) = result_lines([row("cida", 0, 0.7, 3.0)], TITLES)
+    assert line.gain is None
+    assert line.words() == {
+        "method": "CIDA (L2)", "source": "90.0", "target": "70.0", "gain": "", "seconds": "3",
+    }  # fmt: skip
+
+
+def test_a_loss_against_source_only_has_its_sign():
+    rows = [row("source-only", 0, 0.5, 1.0), row("cida", 0, 0.4, 1.0)]
+    assert result_lines(rows, TITLES)[1].words()["gain"] == "-10.0"
+
+
+def test_fresh_points_and_the_record_have_their_columns():
+    rows = [row("cida", 0, 0.7, 3.0, fresh=0.6), row("cida", 1, 0.7, 3.0, fresh=0.8)]
+    (line,) = result_lines(rows, TITLES, {"cida": Record(0.95, "all", "a story")})
+    words = line.words()
+    assert words["all"] == "80.0"
+    assert words["fresh"] == "70.0"
+    assert words["fresh std"] == "14.1"
+    assert words["fresh worst seed"] == "60.0"
+    assert words["fresh all"] == "75.0"
+    assert words["record"] == "95.0 (all)"
+    (unknown,) = result_lines(rows, TITLES, {})
+    assert unknown.words()["record"] == ""
+
+
+def test_markdown_is_a_head_a_rule_and_a_row_a_method():
+    rows = [row("source-only", 0, 0.5, 1.2), row("cida", 0, 0.7, 3.0)]
+    assert markdown(result_lines(rows, TITLES)) == (
+        "| method | source | target | gain | seconds |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| Source-Only | 90.0 | 50.0 |  | 1 |\n"
+        "| CIDA (L2) | 90.0 | 70.0 | +20.0 | 3 |\n"
+    )
