@@ -8,6 +8,7 @@ from typing import Any
 
 from cida.datasets import World, circle, sine
 from cida.discriminators import Histogram
+from cida.estimators.saving import plain
 
 __all__ = ["BENCHMARKS", "DEMO", "METHODS", "PRESETS", "Benchmark", "Recipe", "recipes"]
 
@@ -31,6 +32,10 @@ class Recipe:
         """The same recipe with these settings changed; None leaves a setting as it is."""
         given = {name: value for name, value in changes.items() if value is not None}
         return replace(self, settings={**self.settings, **given})
+
+    def words(self) -> dict[str, Any]:
+        """The settings as JSON values."""
+        return {name: plain(value) for name, value in self.settings.items()}
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class Demo:
         facts = {
             "command": self._command(),
             "versions": versions(),
-            "settings": {o.recipe.method: dict(o.recipe.settings) for o in outcomes},
+            "settings": {o.recipe.method: o.recipe.words() for o in outcomes},
         }
         page = toy_report(circle(seed=self.first_seed), outcomes, facts)
         write_atomically(self.out / "report.html", page.encode())

@@ -151,14 +151,18 @@ class Reproduce:
         titles = {ended.task.method: ended.task.recipe.title for ended in done}
         lines = result_lines(rows, titles, RECORD[self.name])
         write_atomically(folder / "table.md", markdown(lines).encode())
-        world = BENCHMARKS[self.name].draw(seed=self.first_seed)
+        world = done[0].task.world
         outcomes = [read_outcome(e.task.folder, e.task.recipe, e.task.world) for e in done]
         pictures: dict[str, str] = {}
         if self.figures:
             from cida.benchmarks.figures import draw_figures
 
             pictures = draw_figures(world, outcomes, folder)
-        facts = {"command": self._command(), "versions": versions()}
+        facts = {
+            "command": self._command(),
+            "versions": versions(),
+            "settings": {o.recipe.method: o.recipe.words() for o in outcomes},
+        }
         page = toy_report(world, outcomes, facts, pictures, RECORD[self.name])
         write_atomically(folder / "report.html", page.encode())
         console.print(rich_table(lines, f"{self.name}, {self.preset}: accuracy %", _WIDE))
