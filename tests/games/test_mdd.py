@@ -29,15 +29,18 @@ ROWS = some_rows()
 SOURCE, EVERYONE = ROWS[ROWS.sources], ROWS[torch.arange(len(ROWS))]
 
 
-def some_game(**settings):
+def some_game(margin_factor=MDD.margin_factor, **settings):
     with isolated(0):
         encoder, auxiliary = PlainEncoder(2, (8,), 3), MLP(3, (8,), 2)
-        return MDD(encoder, MLP(3, (), 2), auxiliary, Line(), index_in_encoder=False, **settings)
+        settings["index_in_encoder"] = False
+        game = MDD(encoder, MLP(3, (), 2), auxiliary, Line(), **settings)
+    game.margin_factor = margin_factor
+    return game
 
 
 def constant(game, chance, said):
     """The auxiliary gives this chance to what F says of every row; F is made to say one class."""
-    for network, gap in ((game.auxiliary, LOG(chance / (1 - chance))), (game.predictor, 9.0)):
+    for network, gap in ((game.discriminator, LOG(chance / (1 - chance))), (game.predictor, 9.0)):
         last = network[-1]
         nn.init.zeros_(last.weight)
         last.bias.data = torch.tensor([0.0, gap] if said else [gap, 0.0])
@@ -109,7 +112,7 @@ def test_the_losses_of_the_encoders_move_by_hand():
     move = last_move(game)
     z = game.encode(ROWS.x, ROWS.u)
     said = game.predictor(z).argmax(1)
-    chance = game.auxiliary(z).softmax(1).gather(1, said[:, None])[:, 0]
+    chance = game.discriminator(z).softmax(1).gather(1, said[:, None])[:, 0]
     near, far = chance[ROWS.labelled], chance[~ROWS.labelled]
     value = -2 * near.log().mean() - (1 - far).log().mean()
     prediction = nn.functional.cross_entropy(game.predictor(z)[ROWS.labelled], SOURCE.y)
@@ -119,7 +122,7 @@ def test_the_losses_of_the_encoders_move_by_hand():
 
 def test_above_the_ceiling_the_encoder_takes_no_adversarial_gradient():
     game = some_game()
-    game.auxiliary[-1].weight.data *= 50
+    game.discriminator[-1].weight.data *= 50
     move = last_move(game)
     assert move.figures["discriminator"] > game.highest
     assert all(not g.any() for g in gradients(move.losses["encoder"], game.encoder))
@@ -128,7 +131,7 @@ def test_above_the_ceiling_the_encoder_takes_no_adversarial_gradient():
 
 
 def make_it_better_than_blind(game, steps=150):
-    optimiser = torch.optim.Adam(game.auxiliary.parameters(), 3e-2)
+    optimiser = torch.optim.Adam(game.discriminator.parameters(), 3e-2)
     for _ in range(steps):
         optimiser.zero_grad()
         next(game.moves(SOURCE, EVERYONE)).total.backward()
@@ -149,13 +152,13 @@ def test_the_auxiliarys_move_gives_the_others_no_gradient():
     assert move.player == "discriminator"
     move.total.backward()
     assert all(p.grad is None for m in (game.encoder, game.predictor) for p in m.parameters())
-    assert all(p.grad is not None for p in game.auxiliary.parameters())
+    assert all(p.grad is not None for p in game.discriminator.parameters())
 
 
 def test_the_encoders_move_gives_the_auxiliary_no_gradient():
     game = some_game(ceiling=False)
     last_move(game).total.backward()
-    assert all(p.grad is None and p.requires_grad for p in game.auxiliary.parameters())
+    assert all(p.grad is None and p.requires_grad for p in game.discriminator.parameters())
     assert all(p.grad is not None for m in (game.encoder, game.predictor) for p in m.parameters())
 
 
@@ -183,5 +186,5 @@ def test_a_regression_is_refused_by_name():
 
 def test_the_auxiliary_has_the_discriminators_capacity_and_one_output_a_class():
     game = MDD.assemble(parts(prediction_loss=cross_entropy))
-    linear = [m for m in game.auxiliary.modules() if isinstance(m, nn.Linear)]
+    linear = [m for m in game.discriminator.modules() if isinstance(m, nn.Linear)]
     assert [(m.in_features, m.out_features) for m in linear] == [(3, 5), (5, 2)]

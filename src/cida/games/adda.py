@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Self
+from typing import Any
 
 import torch
 from torch import nn
 
 from cida.batch import Batch
-from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, frozen, resting
+from cida.games.base import Move, Parts, frozen, resting
+from cida.games.contested import Contested
 from cida.games.merged import CEILING, SideDiscriminator
-from cida.space import Space
 
 __all__ = ["ADDA"]
 
 
-class ADDA(Game):
+class ADDA(Contested[SideDiscriminator]):
     """First ``min_{E,F} V_p``; then E_s = E stands still, and ``min_E -log P(D(E(x^t)) = source)``.
 
     Adversarial discriminative domain adaptation (Tzeng et al., CVPR 2017): the encoder of the
@@ -27,43 +27,15 @@ class ADDA(Game):
     only while the discriminator tells the groups apart, below log 2.
     """
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        predictor: nn.Module,
-        discriminator: SideDiscriminator,
-        space: Space,
-        prediction_loss: PredictionLoss = cross_entropy,
-        index_in_encoder: bool = True,
-        lambda_d: float = 1.0,
-        discriminator_steps: int = 2,
-        ceiling: bool = True,
-        pretraining: float = 0.5,
-    ) -> None:
-        super().__init__(encoder, predictor, space, prediction_loss, index_in_encoder)
-        self.discriminator = discriminator
-        self.lambda_d = lambda_d
-        self.discriminator_steps = discriminator_steps
-        self.ceiling = ceiling
-        self.pretraining = pretraining
+    pretraining = 0.5  # the share of the rounds before the target's turn
+
+    def __init__(self, *players: Any, **settings: Any) -> None:
+        super().__init__(*players, **settings)
         self.source_encoder: nn.Module | None = None
 
     @classmethod
-    def assemble(cls, parts: Parts) -> Self:
-        return cls(
-            parts.encoder,
-            parts.predictor,
-            SideDiscriminator(parts.adversary(1)),
-            parts.space,
-            parts.prediction_loss,
-            parts.index_in_encoder,
-            parts.lambda_d,
-            parts.discriminator_steps,
-            parts.ceiling,
-        )
-
-    def players(self) -> dict[str, list[nn.Parameter]]:
-        return {"discriminator": list(self.discriminator.parameters()), **super().players()}
+    def make_adversary(cls, parts: Parts) -> SideDiscriminator:
+        return SideDiscriminator(parts.adversary(1))
 
     def progress(self, done: float) -> None:
         if done >= self.pretraining and self.source_encoder is None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cida.batch import Batch, Rows
 from cida.discriminators import Discriminator
-from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, frozen, joined
-from cida.space import Space
+from cida.games.base import Move, Parts, frozen, joined
+from cida.games.contested import Contested
 
 __all__ = ["Adversarial"]
 
 
-class Adversarial(Game):
+class Adversarial(Contested[Discriminator]):
     """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_d(D, E), c*)`` (eq. 1, under the ceiling).
 
     With the head `L2` it is CIDA, with `Gaussian` PCIDA, with `Histogram` the head that sees all
@@ -26,38 +25,10 @@ class Adversarial(Game):
     the discriminator makes ``discriminator_steps`` moves on the same encodings.
     """
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        predictor: nn.Module,
-        discriminator: Discriminator,
-        space: Space,
-        prediction_loss: PredictionLoss = cross_entropy,
-        index_in_encoder: bool = True,
-        lambda_d: float = 1.0,
-        discriminator_steps: int = 2,
-        ceiling: bool = True,
-    ) -> None:
-        super().__init__(encoder, predictor, space, prediction_loss, index_in_encoder)
-        self.discriminator = discriminator
-        self.lambda_d = lambda_d
-        self.discriminator_steps = discriminator_steps
-        self.ceiling = ceiling
-
     @classmethod
-    def assemble(cls, parts: Parts) -> Self:
+    def make_adversary(cls, parts: Parts) -> Discriminator:
         seen = cls.evidence_width(parts.encoding_width, parts.output_width)
-        return cls(
-            parts.encoder,
-            parts.predictor,
-            parts.discriminator.build(seen, parts.space, parts.u),
-            parts.space,
-            parts.prediction_loss,
-            parts.index_in_encoder,
-            parts.lambda_d,
-            parts.discriminator_steps,
-            parts.ceiling,
-        )
+        return parts.discriminator.build(seen, parts.space, parts.u)
 
     @staticmethod
     def evidence_width(encoding_width: int, output_width: int) -> int:
@@ -67,9 +38,6 @@ class Adversarial(Game):
     def evidence(self, z: Tensor, batch: Batch) -> Tensor:
         """What the discriminator sees of these rows: their encodings."""
         return z
-
-    def players(self) -> dict[str, list[nn.Parameter]]:
-        return {"discriminator": list(self.discriminator.parameters()), **super().players()}
 
     def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
         self.discriminator.fit_blind(rows.u[active], weights)
@@ -88,10 +56,9 @@ class Adversarial(Game):
         prediction = self.prediction_value(z_source, source)
         with frozen(head):
             value = head.score(head(seen), target).mean()
-        reachable = torch.minimum(value, ceiling) if self.ceiling else value
         yield Move(
             "encoder",
-            {"predictor": prediction, "encoder": -self.lambda_d * reachable},
+            {"predictor": prediction, "encoder": self.encoders_share(value, ceiling)},
             figures={"prediction": prediction, "discriminator": value},
             ceilings={"discriminator": ceiling},
         )

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cida.batch import Batch, Rows
-from cida.games.base import (
-    Game,
-    Move,
-    Parts,
-    PredictionLoss,
-    cross_entropy,
-    frozen,
-    joined,
-    resting,
-)
+from cida.games.base import Move, Parts, frozen, joined, resting
+from cida.games.contested import Contested
 from cida.games.memory import Memory
 from cida.games.merged import CEILING, SideDiscriminator
-from cida.space import Space
 
 __all__ = ["CUA"]
 
 
-class CUA(Game):
+class CUA(Contested[SideDiscriminator]):
     """``min_{E,F} max_D V_p(E, F) + V_r(E, F) - lambda_d min(V_d(D, E), log 2)``, bin after bin.
 
     Continuous unsupervised adaptation (Bobu et al., 2018). Each stage of the curriculum adds a bin:
@@ -38,41 +29,13 @@ class CUA(Game):
     newest_share = 0.5
     least_curriculum = 0.9
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        predictor: nn.Module,
-        discriminator: SideDiscriminator,
-        space: Space,
-        prediction_loss: PredictionLoss = cross_entropy,
-        index_in_encoder: bool = True,
-        lambda_d: float = 1.0,
-        discriminator_steps: int = 2,
-        ceiling: bool = True,
-    ) -> None:
-        super().__init__(encoder, predictor, space, prediction_loss, index_in_encoder)
-        self.discriminator = discriminator
-        self.lambda_d = lambda_d
-        self.discriminator_steps = discriminator_steps
-        self.ceiling = ceiling
+    def __init__(self, *players: Any, **settings: Any) -> None:
+        super().__init__(*players, **settings)
         self.memory = Memory()
 
     @classmethod
-    def assemble(cls, parts: Parts) -> Self:
-        return cls(
-            parts.encoder,
-            parts.predictor,
-            SideDiscriminator(parts.adversary(1)),
-            parts.space,
-            parts.prediction_loss,
-            parts.index_in_encoder,
-            parts.lambda_d,
-            parts.discriminator_steps,
-            parts.ceiling,
-        )
-
-    def players(self) -> dict[str, list[nn.Parameter]]:
-        return {"discriminator": list(self.discriminator.parameters()), **super().players()}
+    def make_adversary(cls, parts: Parts) -> SideDiscriminator:
+        return SideDiscriminator(parts.adversary(1))
 
     def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
         with resting(self):
@@ -94,10 +57,9 @@ class CUA(Game):
 
         with frozen(self.discriminator):
             value = self.discriminator.loss(z, ~known)
-        reachable = value.clamp(max=CEILING) if self.ceiling else value
         yield Move(
             "encoder",
-            {**losses, "encoder": -self.lambda_d * reachable},
+            {**losses, "encoder": self.encoders_share(value, CEILING)},
             figures={**figures, "discriminator": value},
             ceilings={"discriminator": value.new_tensor(CEILING)},
         )

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from cida.batch import Batch
-from cida.games.base import (
-    Game,
-    Move,
-    Parts,
-    PredictionLoss,
-    cross_entropy,
-    frozen,
-    joined,
-    resting,
-)
-from cida.space import Space
+from cida.games.base import Move, Parts, PredictionLoss, cross_entropy, frozen, joined, resting
+from cida.games.contested import Contested
 
 __all__ = ["MDD", "disparity"]
 
@@ -39,7 +29,7 @@ def disparity(
     return margin_factor * agrees + disagrees
 
 
-class MDD(Game):
+class MDD(Contested[nn.Module]):
     """``min_{E,F} max_{F'} V_p(E, F) - lambda_d min(V_m, c*)``, V_m the `disparity` of F' and F.
 
     ``V_m = gamma E^s[-log p'_h] + E^t[-log(1 - p'_h)]``: margin disparity discrepancy (Zhang et
@@ -49,41 +39,12 @@ class MDD(Game):
     ``c* = (1 + gamma) log(1 + gamma) - gamma log(gamma)``.
     """
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        predictor: nn.Module,
-        auxiliary: nn.Module,
-        space: Space,
-        index_in_encoder: bool = True,
-        lambda_d: float = 1.0,
-        discriminator_steps: int = 2,
-        ceiling: bool = True,
-        margin_factor: float = 4.0,
-    ) -> None:
-        super().__init__(encoder, predictor, space, cross_entropy, index_in_encoder)
-        self.auxiliary = auxiliary
-        self.lambda_d = lambda_d
-        self.discriminator_steps = discriminator_steps
-        self.ceiling = ceiling
-        self.margin_factor = margin_factor
+    margin_factor = 4.0
 
     @classmethod
-    def assemble(cls, parts: Parts) -> Self:
+    def make_adversary(cls, parts: Parts) -> nn.Module:
         _check_classes(parts.prediction_loss)
-        return cls(
-            parts.encoder,
-            parts.predictor,
-            parts.adversary(parts.output_width),
-            parts.space,
-            parts.index_in_encoder,
-            parts.lambda_d,
-            parts.discriminator_steps,
-            parts.ceiling,
-        )
-
-    def players(self) -> dict[str, list[nn.Parameter]]:
-        return {"discriminator": list(self.auxiliary.parameters()), **super().players()}
+        return parts.adversary(parts.output_width)
 
     @property
     def highest(self) -> float:
@@ -107,18 +68,17 @@ class MDD(Game):
             value = self._disparity(z.detach(), said, len(source))
             yield Move("discriminator", {"discriminator": value})
 
-        with frozen(self.auxiliary):
+        with frozen(self.discriminator):
             value = self._disparity(z, said, len(source))
-        reachable = value.clamp(max=self.highest) if self.ceiling else value
         yield Move(
             "encoder",
-            {"predictor": prediction, "encoder": -self.lambda_d * reachable},
+            {"predictor": prediction, "encoder": self.encoders_share(value, self.highest)},
             figures={"prediction": prediction, "discriminator": value},
             ceilings={"discriminator": value.new_tensor(self.highest)},
         )
 
     def _disparity(self, z: Tensor, said: Tensor, sources: int) -> Tensor:
-        logits = self.auxiliary(z)
+        logits = self.discriminator(z)
         return disparity(
             logits[:sources], said[:sources], logits[sources:], said[sources:], self.margin_factor
         )

@@ -1,0 +1,69 @@
+"""What every game with an adversary shares."""
+
+from __future__ import annotations
+
+from typing import Generic, Self, TypeVar
+
+from torch import Tensor, nn
+
+from cida.games.base import Game, Parts, PredictionLoss, cross_entropy
+from cida.space import Space
+
+__all__ = ["Contested"]
+
+A = TypeVar("A", bound=nn.Module)
+
+
+class Contested(Game, Generic[A]):
+    """``min_{E,F} max_D V_p(E, F) - lambda_d min(V, c*)``: one player, D, against the encoder.
+
+    In each round D makes ``discriminator_steps`` moves on the same encodings. With the ``ceiling``
+    the encoder takes no adversarial gradient where V is above c*. A subclass says what D is
+    (``make_adversary``) and deals the moves.
+    """
+
+    discriminator: A
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        discriminator: A,
+        space: Space,
+        prediction_loss: PredictionLoss = cross_entropy,
+        index_in_encoder: bool = True,
+        lambda_d: float = 1.0,
+        discriminator_steps: int = 2,
+        ceiling: bool = True,
+    ) -> None:
+        super().__init__(encoder, predictor, space, prediction_loss, index_in_encoder)
+        self.discriminator = discriminator
+        self.lambda_d = lambda_d
+        self.discriminator_steps = discriminator_steps
+        self.ceiling = ceiling
+
+    @classmethod
+    def assemble(cls, parts: Parts) -> Self:
+        return cls(
+            parts.encoder,
+            parts.predictor,
+            cls.make_adversary(parts),
+            parts.space,
+            parts.prediction_loss,
+            parts.index_in_encoder,
+            parts.lambda_d,
+            parts.discriminator_steps,
+            parts.ceiling,
+        )
+
+    @classmethod
+    def make_adversary(cls, parts: Parts) -> A:
+        """D, for these parts."""
+        raise NotImplementedError
+
+    def players(self) -> dict[str, list[nn.Parameter]]:
+        return {"discriminator": list(self.discriminator.parameters()), **super().players()}
+
+    def encoders_share(self, value: Tensor, ceiling: Tensor | float) -> Tensor:
+        """``-lambda_d min(V, c*)``, or ``-lambda_d V`` without the ceiling."""
+        return -self.lambda_d * (value.clamp(max=ceiling) if self.ceiling else value)
