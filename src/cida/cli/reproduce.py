@@ -199,7 +199,8 @@ def rich_table(lines: Sequence[ResultLine], title: str, without: Sequence[str] =
     ]
     table = Table(title=title)
     for name in cells[0]:
-        table.add_column(name, justify="left" if name == "method" else "right")
+        first = name == "method"
+        table.add_column(name, justify="left" if first else "right", no_wrap=first)
     for line in cells:
         table.add_row(*line.values())
     return table
