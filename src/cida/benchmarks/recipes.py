@@ -149,6 +149,6 @@ DEMO = {
             "pcida", "PCIDA (Gaussian)", {"discriminator": "gaussian", "lambda_d": 0.3, **_KEEP_UP}
         ),
         Recipe("histogram", "Histogram head", {"discriminator": "histogram", **_ALONE}),
-        Recipe("default", "the same in the moving frame", {"discriminator": "histogram"}),
+        Recipe("default", "Default (moving frame)", {"discriminator": "histogram"}),
     )
 }
