@@ -31,7 +31,7 @@ def test_every_game_fits_a_small_world_and_predicts_its_classes(data, rows, game
     assert all("prediction" in event.losses for event in model.history_)
 
 
-@pytest.mark.parametrize("game", set(GAMES) - {"mdd"})
+@pytest.mark.parametrize("game", sorted(set(GAMES) - {"mdd"}))
 def test_every_game_but_mdd_fits_numbers(data, rows, game):
     model = CIDARegressor(game=game, **SMALL).fit(**data)
     assert type(model.game_) is GAMES[game]
