@@ -28,7 +28,11 @@ def test_all_boundaries_fit_equally_well(x):
     assert list(machines) == list(said)
     reached = [fitting_accuracy(machines[name], x, said[name]) for name in said]
     assert max(reached) - min(reached) <= 0.005
-    assert min(reached) > 0.9
+    # The level is what the hardest reaches alone: with a tenth of the labels flipped, not far
+    # from the nine tenths that no smooth boundary passes.
+    alone = equal_boundaries(x, {"noisy": said["noisy"]})["noisy"]
+    assert min(reached) == pytest.approx(fitting_accuracy(alone, x, said["noisy"]), abs=0.005)
+    assert 0.87 < min(reached) < 0.93
 
 
 def test_without_a_hard_one_all_fit_at_99_per_cent(x):
