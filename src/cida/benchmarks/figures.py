@@ -12,6 +12,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 from sklearn.svm import SVC
 
@@ -119,7 +120,8 @@ def accuracy_figure(world: World, outcomes: Sequence[Outcome]) -> Figure:
         by_method.setdefault(outcome.recipe.title, []).append(outcome)
     columns = min(COLUMNS, len(by_method))
     rows = math.ceil(len(by_method) / columns)
-    figure = Figure(figsize=(3.1 * columns, 2.0 * rows + 0.3), layout="constrained")
+    room = ConstrainedLayoutEngine(wspace=0.06)  # for the numbers at the ends of two axes
+    figure = Figure(figsize=(3.1 * columns, 2.0 * rows + 0.3), layout=room)
     axes = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
     for spare in axes[len(by_method) :]:
         spare.set_visible(False)

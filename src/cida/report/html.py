@@ -116,7 +116,8 @@ def _table(outcomes: Sequence[Outcome], records: Mapping[str, Record] | None) ->
         rows.append(f"<tr{kind}>{cells}</tr>")
     seeds = lines[0].seeds
     return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+        "</table></div>"
         f"<p class='soft'>{seeds} seed{'s' if seeds > 1 else ''}; accuracy in %, gain in points of "
         "target accuracy over Source-Only. Target labels serve for scoring alone.</p>"
         + _stories(lines)
