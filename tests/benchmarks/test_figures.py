@@ -1,13 +1,10 @@
 import numpy as np
 import pytest
 
+from cida.benchmarks.figures import accuracy_figure, draw_figures, world_figure
 from cida.benchmarks.recipes import Recipe
 from cida.benchmarks.runner import Outcome, Row
 from cida.datasets import sine
-
-pytest.importorskip("matplotlib")
-
-from cida.benchmarks.figures import accuracy_figure, draw_figures, world_figure
 
 FILES = ["accuracy.png", "accuracy.svg", "figure.png", "figure.svg"]
 

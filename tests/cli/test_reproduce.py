@@ -20,7 +20,6 @@ def reproduce(folder, *more):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Two methods with two seeds and figures."""
-    pytest.importorskip("matplotlib")
     folder = tmp_path_factory.mktemp("whole")
     assert reproduce(folder) == 0
     return folder
