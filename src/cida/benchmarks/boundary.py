@@ -28,7 +28,7 @@ def equal_boundaries(x: Array, predictions: Mapping[str, Array]) -> dict[str, SV
     tight = {name: _fit(x, said, TIGHTEST) for name, said in several.items()}
     reached = [fitting_accuracy(tight[name], x, said) for name, said in several.items()]
     level = min([HIGHEST, *reached])
-    return {name: _fit_to(level, x, said) for name, said in several.items()}
+    return {name: _loosened(tight[name], level, x, said) for name, said in several.items()}
 
 
 def fitting_accuracy(machine: SVC, x: Array, said: Array) -> float:
@@ -40,16 +40,17 @@ def _fit(x: Array, said: Array, log_c: float) -> SVC:
     return SVC(C=10**log_c, gamma=GAMMA).fit(x, said)
 
 
-def _fit_to(level: float, x: Array, said: Array) -> SVC:
+def _loosened(tight: SVC, level: float, x: Array, said: Array) -> SVC:
+    """The machine nearest to the level, by bisection of C from the tightest down."""
     low, high = LOOSEST, TIGHTEST
-    nearest, miss = _fit(x, said, high), 1.0
+    nearest, miss = tight, abs(fitting_accuracy(tight, x, said) - level)
     for _ in range(12):
+        if miss < 0.001:
+            break
         middle = (low + high) / 2
         machine = _fit(x, said, middle)
         accuracy = fitting_accuracy(machine, x, said)
         if abs(accuracy - level) < miss:
             nearest, miss = machine, abs(accuracy - level)
-        if miss < 0.001:
-            break
         low, high = (low, middle) if accuracy > level else (middle, high)
     return nearest

@@ -123,11 +123,11 @@ def read_outcome(folder: Path, recipe: Recipe, world: World) -> Outcome:
 
 
 def _scores(world: World, predicted: Array) -> dict[str, Any]:
-    right, source = world.y == predicted, world.source
+    source = world.source
     return {
-        "source_accuracy": float(right[source].mean()),
-        "target_accuracy": float(right[~source].mean()),
-        "all_accuracy": float(right.mean()),
+        "source_accuracy": accuracy(world.y[source], predicted[source]),
+        "target_accuracy": accuracy(world.y[~source], predicted[~source]),
+        "all_accuracy": accuracy(world.y, predicted),
         "by_index": [_bin_words(score) for score in _by_domain(world, predicted)],
     }
 

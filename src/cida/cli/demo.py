@@ -12,7 +12,7 @@ from rich.console import Console
 from cida.benchmarks.recipes import DEMO
 from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
 from cida.benchmarks.tables import result_lines
-from cida.cli.reproduce import rich_table
+from cida.cli.reproduce import check_counts, check_methods, rich_table
 from cida.datasets import circle
 from cida.report import toy_report
 from cida.training.checkpoint import write_atomically
@@ -48,7 +48,8 @@ class Demo:
 
     def run(self, console: Console) -> int:
         """Trains, prints the table, writes the files and prints the report's path last."""
-        self._check()
+        check_methods(self.methods, DEMO)
+        check_counts(seeds=self.seeds, steps=self.steps)
         outcomes = [outcome for seed in self._seeds for outcome in self._play(seed, console)]
         rows = [outcome.row for outcome in outcomes]
         write_results(self.out / "results.json", "circle", "demo", "training points", rows)
@@ -69,16 +70,6 @@ class Demo:
     @property
     def _seeds(self) -> range:
         return range(self.first_seed, self.first_seed + self.seeds)
-
-    def _check(self) -> None:
-        unknown = [name for name in self.methods if name not in DEMO]
-        if unknown or not self.methods:
-            raise ValueError(
-                f"methods has {', '.join(unknown) or 'no name'}; known are {', '.join(DEMO)}."
-            )
-        for name, value in {"seeds": self.seeds, "steps": self.steps}.items():
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1.")
 
     def _play(self, seed: int, console: Console) -> list[Outcome]:
         world = circle(seed=seed)

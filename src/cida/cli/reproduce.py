@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ from cida.benchmarks.tables import ResultLine, markdown, result_lines
 from cida.report import toy_report
 from cida.training.checkpoint import write_atomically
 
-__all__ = ["Reproduce", "rich_table"]
+__all__ = ["Reproduce", "check_counts", "check_methods", "rich_table"]
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ class Reproduce:
                 "a run's process was killed, perhaps for want of memory; finished runs are kept: "
                 "go on with --resume and fewer --jobs."
             ) from None
-        rows = [ended.row for ended in done if ended.row is not None]
+        whole = [ended for ended in done if ended.row is not None]
         failed = [ended for ended in done if ended.row is None]
-        if rows:
-            self._write([ended for ended in done if ended.row is not None], console)
+        if whole:
+            self._write(whole, console)
         for ended in failed:
             task = ended.task
             console.print(f"{task.method}, seed {task.seed} failed: {ended.failure}", style="red")
@@ -97,14 +97,8 @@ class Reproduce:
             raise ValueError(f"NAME is {self.name!r}; known experiments are {known}.")
         if self.preset not in PRESETS:
             raise ValueError(f"preset is {self.preset!r}; known are {', '.join(PRESETS)}.")
-        unknown = [name for name in self.methods if name not in METHODS]
-        if unknown or not self.methods:
-            raise ValueError(
-                f"methods has {', '.join(unknown) or 'no name'}; known are {', '.join(METHODS)}."
-            )
-        for name, value in {"seeds": self.seeds, "jobs": self.jobs, "steps": self.steps}.items():
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1.")
+        check_methods(self.methods, METHODS)
+        check_counts(seeds=self.seeds, jobs=self.jobs, steps=self.steps)
         if self.figures:
             _need_matplotlib()
 
@@ -178,6 +172,22 @@ class Reproduce:
         if self.methods != tuple(METHODS):
             words += ["--methods", *self.methods]
         return " ".join(words)
+
+
+def check_methods(methods: Sequence[str], known: Collection[str]) -> None:
+    """Refuses names that no recipe has."""
+    unknown = [name for name in methods if name not in known]
+    if unknown or not methods:
+        raise ValueError(
+            f"methods has {', '.join(unknown) or 'no name'}; known are {', '.join(known)}."
+        )
+
+
+def check_counts(**counts: int | None) -> None:
+    """Refuses numbers below 1, by their flag."""
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} is {value}; it must be at least 1.")
 
 
 def _need_matplotlib() -> None:

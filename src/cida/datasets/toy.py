@@ -80,9 +80,9 @@ def _world(
     name: str, x: Array, y: Array, domains: int, source_domains: int, scaled_as: World | None
 ) -> World:
     domain = np.repeat(np.arange(domains), len(x) // domains)
-    scaling = (x.mean(axis=0), x.std(axis=0))
-    if scaled_as is not None and scaled_as.scaling is not None:
-        scaling = scaled_as.scaling
+    scaling = (x.mean(axis=0), x.std(axis=0)) if scaled_as is None else scaled_as.scaling
+    if scaling is None:
+        raise ValueError("scaled_as is a world without a scaling; give one that a draw here made.")
     return World(
         name=name,
         x=(x - scaling[0]) / scaling[1],

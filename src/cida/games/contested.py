@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Generic, Self, TypeVar
 
 from torch import Tensor, nn
@@ -57,9 +58,9 @@ class Contested(Game, Generic[A]):
         )
 
     @classmethod
+    @abstractmethod
     def make_adversary(cls, parts: Parts) -> A:
         """D, for these parts."""
-        raise NotImplementedError
 
     def players(self) -> dict[str, list[nn.Parameter]]:
         return {"discriminator": list(self.discriminator.parameters()), **super().players()}
