@@ -7,12 +7,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cida.training import checkpoint
+from cida import files
+from cida.files import write_atomically
 from cida.training.checkpoint import (
     FORMAT_VERSION,
     ModelFileError,
     read_model_file,
-    write_atomically,
     write_model_file,
 )
 
@@ -136,7 +136,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(written, monkey
     def full(*arguments, **options):
         raise OSError("disk full")
 
-    monkeypatch.setattr(checkpoint.os, step, full)
+    monkeypatch.setattr(files.os, step, full)
     with pytest.raises(OSError, match="disk full"):
         write_model_file(written, some_tensors(), HEADER)
     monkeypatch.undo()

@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 from cida.benchmarks.boundary import equal_boundaries
 from cida.benchmarks.runner import Outcome
 from cida.datasets import World
-from cida.training.checkpoint import write_atomically
+from cida.files import write_atomically
 
 __all__ = ["accuracy_figure", "draw_figures", "world_figure"]
 

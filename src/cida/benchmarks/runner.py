@@ -21,9 +21,9 @@ from cida.datasets import World
 from cida.diagnostics import BinScore, accuracy, score_by_bin
 from cida.estimators import CIDAClassifier
 from cida.estimators.saving import plain
+from cida.files import write_atomically
 from cida.space import Line
 from cida.training import Callback, Event
-from cida.training.checkpoint import write_atomically
 from cida.version import __version__
 
 __all__ = [

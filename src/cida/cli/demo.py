@@ -14,8 +14,8 @@ from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
 from cida.benchmarks.tables import result_lines
 from cida.cli.reproduce import check_counts, check_methods, rich_table
 from cida.datasets import circle
+from cida.files import write_atomically
 from cida.report import toy_report
-from cida.training.checkpoint import write_atomically
 from cida.training.progress import ProgressBar
 
 __all__ = ["Demo"]

@@ -19,8 +19,8 @@ from cida.benchmarks.paper import RECORD
 from cida.benchmarks.recipes import BENCHMARKS, METHODS, PRESETS
 from cida.benchmarks.runner import read_outcome, versions, write_results
 from cida.benchmarks.tables import ResultLine, markdown, result_lines
+from cida.files import write_atomically
 from cida.report import toy_report
-from cida.training.checkpoint import write_atomically
 
 __all__ = ["Reproduce", "check_counts", "check_methods", "rich_table"]
 

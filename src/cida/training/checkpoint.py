@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from cida.files import write_atomically
+
 __all__ = [
     "FORMAT_VERSION",
     "ModelFileError",
     "read_model_file",
-    "write_atomically",
     "write_model_file",
 ]
 
@@ -27,25 +27,6 @@ _HEADER = "cida"
 
 class ModelFileError(ValueError):
     """A model file that cannot be read; the message says why and what to do."""
-
-
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """The whole file or nothing: written beside its place, then moved there."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp's own mode would lock the user's group out
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def write_model_file(
