@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from cida.benchmarks.runner import Outcome
 from cida.datasets import World
 from cida.files import write_atomically
 
-__all__ = ["accuracy_figure", "draw_figures", "world_figure"]
+__all__ = ["STYLE", "accuracy_figure", "draw_figures", "world_figure", "write_figures"]
 
 Array = np.ndarray[Any, Any]
 
@@ -43,12 +43,17 @@ def draw_figures(world: World, outcomes: Sequence[Outcome], folder: Path) -> dic
             "The world and each method's predictions": ("figure", world_figure(world, first)),
             "Accuracy against u": ("accuracy", accuracy_figure(world, outcomes)),
         }
-        pictures = {}
-        for title, (name, figure) in figures.items():
-            picture = _as_bytes(figure, "svg")
-            write_atomically(folder / f"{name}.svg", picture)
-            write_atomically(folder / f"{name}.png", _as_bytes(figure, "png"))
-            pictures[title] = picture.decode()
+        return write_figures(figures, folder)
+
+
+def write_figures(figures: Mapping[str, tuple[str, Figure]], folder: Path) -> dict[str, str]:
+    """Writes each figure under its name as PNG and SVG; gives the SVG texts by title."""
+    pictures = {}
+    for title, (name, figure) in figures.items():
+        picture = _as_bytes(figure, "svg")
+        write_atomically(folder / f"{name}.svg", picture)
+        write_atomically(folder / f"{name}.png", _as_bytes(figure, "png"))
+        pictures[title] = picture.decode()
     return pictures
 
 
@@ -71,10 +76,11 @@ def world_figure(world: World, outcomes: Sequence[Outcome]) -> Figure:
         spare.set_visible(False)
     _domains_panel(world, axes[0])
     _class_panel(world, world.y, axes[1], "Ground truth")
-    machines = equal_boundaries(world.x, {o.recipe.method: o.predicted for o in outcomes})
+    said = {o.recipe.method: o.model.predict(world.x, domain_index=world.u) for o in outcomes}
+    machines = equal_boundaries(world.x, said)
     for outcome, ax in zip(outcomes, axes[2:], strict=False):
         title = f"{outcome.recipe.title}: {100 * outcome.row.target_accuracy:.1f} %"
-        _class_panel(world, outcome.predicted, ax, title)
+        _class_panel(world, said[outcome.recipe.method], ax, title)
         if outcome.recipe.method in machines:
             _boundary(machines[outcome.recipe.method], ax)
     return figure

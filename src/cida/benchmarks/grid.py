@@ -12,13 +12,11 @@ from pathlib import Path
 
 import torch
 
-from cida.benchmarks.recipes import BENCHMARKS, Recipe, recipes
+from cida.benchmarks.catalogue import BENCHMARKS
+from cida.benchmarks.recipes import Recipe, Sample, recipes
 from cida.benchmarks.runner import Row, finished_row, run_recipe
-from cida.datasets import World
 
 __all__ = ["Done", "Task", "one_thread", "run_grid"]
-
-FRESH = 10_000  # added to a seed, it draws the points that a model was not trained on
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,7 @@ class Task:
 
     benchmark: str
     preset: str
+    protocol: str
     method: str
     seed: int
     folder: Path
@@ -38,19 +37,17 @@ class Task:
         return known[self.method].with_settings(steps=self.steps)
 
     @property
-    def world(self) -> World:
-        """The points that this seed draws."""
-        return BENCHMARKS[self.benchmark].draw(seed=self.seed)
+    def sample(self) -> Sample:
+        """The data that this seed draws."""
+        return BENCHMARKS[self.benchmark].draw(self.seed, self.protocol)
 
     def finished(self) -> Row | None:
         """What an earlier run of the very same task found, if it came to its end."""
-        return finished_row(self.folder, self.recipe, self.world, self.seed)
+        return finished_row(self.folder, self.recipe, self.sample, self.seed)
 
     def play(self) -> Row:
         """Makes the run."""
-        world = self.world
-        fresh = BENCHMARKS[self.benchmark].draw(seed=self.seed + FRESH, scaled_as=world)
-        return run_recipe(self.recipe, world, self.seed, self.folder, fresh=fresh).row
+        return run_recipe(self.recipe, self.sample, self.seed, self.folder).row
 
 
 @dataclass(frozen=True)

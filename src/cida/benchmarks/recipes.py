@@ -1,19 +1,49 @@
-"""Named recipes: every choice of one method in one experiment."""
+"""Recipes: every choice of one method in one experiment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
 
-from cida.datasets import World, circle, sine
+from torch import nn
+
+from cida.benchmarks.paper import Record
 from cida.discriminators import Histogram
+from cida.estimators import CIDAClassifier
 from cida.estimators.saving import plain
+from cida.space import Line, Space
+from cida.training import Callback
 
-__all__ = ["BENCHMARKS", "DEMO", "METHODS", "PRESETS", "Benchmark", "Recipe", "recipes"]
+__all__ = ["METHODS", "Benchmark", "Networks", "Preset", "Recipe", "Sample", "recipes"]
 
 Settings = Mapping[str, Any]
-PRESETS = ("best", "paper")
+MODEL = "model.safetensors"
+
+
+class Networks(Protocol):
+    """An encoder that is not the estimator's own: a dataclass of plain values."""
+
+    def encoder(self, space: Space, seed: int) -> nn.Module:
+        """The encoder for an index in this space, its weights drawn with the seed."""
+
+
+class Sample(Protocol):
+    """What one seed draws of a benchmark's data: to train on, and to score on."""
+
+    @property
+    def name(self) -> str:
+        """The data's name."""
+
+    def train(self, model: CIDAClassifier, oracle: bool) -> None:
+        """Fits the model; target labels are there for an oracle alone."""
+
+    def scores(self, model: CIDAClassifier) -> dict[str, Any]:
+        """The accuracies of a `Row`; here target labels are read."""
+
+    def fingerprint(self) -> str:
+        """A short hash: equal for equal data."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +56,7 @@ class Recipe:
     method: str
     title: str
     settings: Settings = field(default_factory=dict)
+    networks: Any = None
     oracle: bool = False
 
     def with_settings(self, **changes: Any) -> Recipe:
@@ -35,34 +66,64 @@ class Recipe:
 
     def words(self) -> dict[str, Any]:
         """The settings as JSON values."""
-        return {name: plain(value) for name, value in self.settings.items()}
+        networks = {} if self.networks is None else {"networks": plain(asdict(self.networks))}
+        return {name: plain(value) for name, value in self.settings.items()} | networks
+
+    def model(self, seed: int, callbacks: Sequence[Callback] = ()) -> CIDAClassifier:
+        """The estimator, not fitted yet."""
+        encoder = self._encoder(seed)
+        return CIDAClassifier(
+            **self.settings, encoder=encoder, random_state=seed, callbacks=callbacks
+        )
+
+    def load(self, folder: Path) -> CIDAClassifier:
+        """The estimator that a run left in its folder."""
+        return CIDAClassifier.load(folder / MODEL, encoder=self._encoder(0))
+
+    def _encoder(self, seed: int) -> nn.Module | None:
+        networks: Networks | None = self.networks
+        if networks is None:
+            return None
+        return networks.encoder(self.settings.get("space") or Line(), seed)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings that all methods of a table share, and what single methods change of them."""
+
+    settings: Settings
+    of_method: Mapping[str, Settings] = field(default_factory=dict)
+    networks: Any = None
+    protocol: str = ""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A world to draw, how many of its domains are targets, and each preset's common settings."""
+    """An experiment: data to draw, methods, presets, and published numbers to stand beside ours.
+
+    ``draw(seed, protocol)`` gives the data. ``domains`` are the classes that categorical methods
+    make of u: how many, or the middle of each. ``bins`` is for the histogram head.
+    """
 
     name: str
-    draw: Callable[..., World]
+    draw: Callable[[int, str], Sample]
+    methods: Sequence[str]
+    presets: Mapping[str, Preset]
+    protocols: Mapping[str, str]
     bins: int
+    domains: int | Sequence[float]
     target_bins: int
-    paper: Settings
-    best: Settings
-    best_of: Mapping[str, Settings]
-
-    def settings(self, preset: str, method: str) -> dict[str, Any]:
-        """What this preset adds to the method."""
-        if preset == "paper":
-            return dict(self.paper)
-        return {**self.best, **self.best_of.get(method, {})}
+    records: Mapping[str, Record] = field(default_factory=dict)
 
 
 def recipes(benchmark: Benchmark, preset: str) -> dict[str, Recipe]:
-    """All methods of the tables, in their order, by name."""
+    """All methods of the benchmark's tables, in their order, by name."""
+    chosen = benchmark.presets[preset]
     found = {}
-    for method, (title, own) in METHODS.items():
-        settings = {**own(benchmark), **benchmark.settings(preset, method)}
-        found[method] = Recipe(method, title, settings, oracle=method == "oracle")
+    for method in benchmark.methods:
+        title, own = METHODS[method]
+        settings = {**chosen.settings, **own(benchmark), **chosen.of_method.get(method, {})}
+        found[method] = Recipe(method, title, settings, chosen.networks, method == "oracle")
     return found
 
 
@@ -73,9 +134,13 @@ def _with(**settings: Any) -> Callable[[Benchmark], Settings]:
 def _domains(**settings: Any) -> Callable[[Benchmark], Settings]:
     """Each domain a class of its own: categorical adaptation."""
     return lambda benchmark: {
-        "discriminator": Histogram(bins=benchmark.bins, kernel=0),
+        "discriminator": Histogram(bins=benchmark.domains, kernel=0),
         **settings,
     }
+
+
+def _histogram(**settings: Any) -> Callable[[Benchmark], Settings]:
+    return lambda benchmark: {"discriminator": Histogram(bins=benchmark.bins), **settings}
 
 
 # What makes each method what it is, whatever the preset. CUA goes through the source alone, then
@@ -83,6 +148,7 @@ def _domains(**settings: Any) -> Callable[[Benchmark], Settings]:
 METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "source-only": ("Source-Only", _with(discriminator=None)),
     "adda": ("ADDA", _with(game="adda")),
+    "dann-merged": ("DANN (1 target domain)", _with(game="dann")),
     "dann": ("DANN", _domains()),
     "cdann": ("CDANN", _domains(game="conditional")),
     "mdd": ("MDD", _with(game="mdd")),
@@ -91,64 +157,7 @@ METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "cida-l1": ("CIDA (L1)", _with(discriminator="l1")),
     "pcida": ("PCIDA (Gaussian)", _with(discriminator="gaussian")),
     "mixture": ("PCIDA (mixture)", _with(discriminator="mixture")),
-    "histogram": (
-        "Histogram head",
-        lambda benchmark: {"discriminator": Histogram(bins=benchmark.bins)},
-    ),
+    "histogram": ("Histogram head", _histogram()),
+    "histogram-line": ("Histogram head, u on a line", _histogram(space=Line())),
     "oracle": ("Oracle (all labels)", _with(discriminator=None)),
-}
-
-# Section 5 and the supplement of the paper: Adam at 1e-4, lambda_d = 2 for all, batch normalisation
-# in predictor and discriminator, u an input of the encoder; no ceiling, curriculum or averaging.
-PAPER: Settings = {
-    "index_in_encoder": True,
-    "batch_norm": True,
-    "predictor_hidden": (128, 128),
-    "lambda_d": 2.0,
-    "discriminator_steps": 1,
-    "ceiling": False,
-    "balance_bins": 1,
-    "learning_rate": 1e-4,
-    "schedule": "constant",
-    "averaging": 0.0,
-}
-
-# Tuned on seeds 100 and up. All methods see x in the moving frame, where 2,000 rounds are enough.
-BEST: Settings = {"index_in_encoder": "frame", "steps": 2000}
-
-
-def _best_of(bins: int) -> dict[str, Settings]:
-    """Label smoothing for the two that take each domain for a class of its own.
-
-    ADDA's second half has no labels to hold it, and drifts at a rate that suits the others.
-    """
-    head = {"discriminator": Histogram(bins=bins, kernel=0, smoothing=0.05)}
-    return {"dann": head, "cdann": head, "adda": {"learning_rate": 5e-5}}
-
-
-BENCHMARKS = {
-    benchmark.name: benchmark
-    for benchmark in (
-        Benchmark("circle", circle, 30, 24, PAPER, BEST, _best_of(30)),
-        Benchmark("sine", sine, 12, 7, PAPER, BEST, _best_of(12)),
-    )
-}
-
-# The demo: the game on its own, without the frame, and last the estimator as it comes. The heads
-# that see only a moment or two need the curriculum and a discriminator that keeps up, or they fold
-# far domains onto near ones.
-_ALONE = {"index_in_encoder": False}
-_KEEP_UP = {**_ALONE, "curriculum": 0.9, "discriminator_steps": 3}
-
-DEMO = {
-    recipe.method: recipe
-    for recipe in (
-        Recipe("source-only", "Source-Only", {"discriminator": None, **_ALONE}),
-        Recipe("cida", "CIDA (L2)", {"discriminator": "l2", **_KEEP_UP}),
-        Recipe(
-            "pcida", "PCIDA (Gaussian)", {"discriminator": "gaussian", "lambda_d": 0.3, **_KEEP_UP}
-        ),
-        Recipe("histogram", "Histogram head", {"discriminator": "histogram", **_ALONE}),
-        Recipe("default", "Default (moving frame)", {"discriminator": "histogram"}),
-    )
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import time
@@ -16,20 +15,16 @@ import numpy as np
 import sklearn
 import torch
 
-from cida.benchmarks.recipes import Recipe
-from cida.datasets import World
-from cida.diagnostics import BinScore, accuracy, score_by_bin
+from cida.benchmarks.recipes import MODEL, Recipe, Sample
 from cida.estimators import CIDAClassifier
 from cida.estimators.saving import plain
 from cida.files import write_atomically
-from cida.space import Line
 from cida.training import Callback, Event
 from cida.version import __version__
 
 __all__ = [
     "Outcome",
     "Row",
-    "fingerprint",
     "finished_row",
     "read_outcome",
     "run_recipe",
@@ -62,99 +57,66 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished run: its figures, its predictions and what happened on the way."""
+    """A finished run: its figures, its model and what happened on the way."""
 
     recipe: Recipe
     row: Row
-    predicted: Array
+    model: CIDAClassifier
     history: list[Event]
 
 
 def run_recipe(
-    recipe: Recipe,
-    world: World,
-    seed: int,
-    folder: Path,
-    callbacks: Sequence[Callback] = (),
-    fresh: World | None = None,
+    recipe: Recipe, sample: Sample, seed: int, folder: Path, callbacks: Sequence[Callback] = ()
 ) -> Outcome:
-    """Fits one recipe on the world with one seed; target labels are used for scoring alone.
+    """Fits one recipe on the sample with one seed; target labels are used for scoring alone.
 
     Only an oracle sees them. ``row.json`` is written last: a folder that has it is a whole run.
     """
-    model = CIDAClassifier(**recipe.settings, random_state=seed, callbacks=callbacks)
-    labels = world.y if recipe.oracle else world.training_labels
+    model = recipe.model(seed, callbacks)
     started = time.perf_counter()
-    model.fit(world.x, labels, domain_index=world.u)
+    sample.train(model, recipe.oracle)
     seconds = time.perf_counter() - started
-    predicted = model.predict(world.x, domain_index=world.u)
-    row = Row(
-        method=recipe.method,
-        seed=seed,
-        **_scores(world, predicted),
-        seconds=round(seconds, 2),
-        fresh=_scores(fresh, model.predict(fresh.x, domain_index=fresh.u)) if fresh else None,
-    )
-    model.save(folder / "model.safetensors")
-    write_json(folder / "run.json", run_words(recipe, world, seed))
+    row = Row(method=recipe.method, seed=seed, **sample.scores(model), seconds=round(seconds, 2))
+    model.save(folder / MODEL)
+    write_json(folder / "run.json", run_words(recipe, sample, seed))
     lines = "".join(json.dumps(asdict(event)) + "\n" for event in model.history_)
     write_atomically(folder / "events.jsonl", lines.encode())
     write_json(folder / "row.json", asdict(row))
-    return Outcome(recipe, row, predicted, model.history_)
+    return Outcome(recipe, row, model, model.history_)
 
 
-def finished_row(folder: Path, recipe: Recipe, world: World, seed: int) -> Row | None:
-    """The row of a whole run in this folder, if it was of this recipe, world, seed and versions."""
+def finished_row(folder: Path, recipe: Recipe, sample: Sample, seed: int) -> Row | None:
+    """The row of a whole run in this folder, if of this recipe, sample, seed and versions."""
     try:
-        if json.loads((folder / "run.json").read_text()) != run_words(recipe, world, seed):
+        if json.loads((folder / "run.json").read_text()) != run_words(recipe, sample, seed):
             return None
         return Row(**json.loads((folder / "row.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def read_outcome(folder: Path, recipe: Recipe, world: World) -> Outcome:
+def read_outcome(folder: Path, recipe: Recipe) -> Outcome:
     """A run from its folder, as `run_recipe` gave it."""
     row = Row(**json.loads((folder / "row.json").read_text()))
-    model = CIDAClassifier.load(folder / "model.safetensors")
     lines = (folder / "events.jsonl").read_text().splitlines()
     history = [Event(**json.loads(line)) for line in lines]
-    return Outcome(recipe, row, model.predict(world.x, domain_index=world.u), history)
+    return Outcome(recipe, row, recipe.load(folder), history)
 
 
-def _scores(world: World, predicted: Array) -> dict[str, Any]:
-    source = world.source
-    return {
-        "source_accuracy": accuracy(world.y[source], predicted[source]),
-        "target_accuracy": accuracy(world.y[~source], predicted[~source]),
-        "all_accuracy": accuracy(world.y, predicted),
-        "by_index": [_bin_words(score) for score in _by_domain(world, predicted)],
-    }
-
-
-def _by_domain(world: World, predicted: Array) -> list[BinScore]:
-    u = torch.from_numpy(world.u)[:, None]
-    domains = len(np.unique(world.u))
-    return score_by_bin(Line(), u, world.y, predicted, domains, accuracy)
-
-
-def _bin_words(score: BinScore) -> dict[str, Any]:
-    return {"lo": score.lo, "hi": score.hi, "accuracy": score.score, "n": score.n}
-
-
-def run_words(recipe: Recipe, world: World, seed: int) -> dict[str, Any]:
+def run_words(recipe: Recipe, sample: Sample, seed: int) -> dict[str, Any]:
     """What run.json says: enough to do the run again and to know that it was the same."""
-    model = CIDAClassifier(**recipe.settings, random_state=seed)
+    model = recipe.model(seed)
+    settings = {k: plain(v) for k, v in model.get_params(deep=False).items()}
     return {
         "schema": 1,
-        "world": world.name,
+        "world": sample.name,
         "method": recipe.method,
         "oracle": recipe.oracle,
-        "settings": {k: plain(v) for k, v in model.get_params(deep=False).items()},
+        "settings": settings | recipe.words(),
         "seed": seed,
         "versions": versions(),
         "threads": torch.get_num_threads(),
-        "data": fingerprint(world.x, world.u, world.training_labels),
+        "data": sample.fingerprint(),
     }
 
 
@@ -167,15 +129,6 @@ def versions() -> dict[str, str]:
         "scikit-learn": sklearn.__version__,
         "python": platform.python_version(),
     }
-
-
-def fingerprint(*arrays: Array) -> str:
-    """A short hash of the data's bytes: equal for equal data."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:16]
 
 
 def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:

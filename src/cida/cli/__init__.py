@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from cida.cli.check import Check
+from cida.cli.data import Data
 from cida.cli.demo import Demo
 from cida.cli.reproduce import Reproduce
 from cida.cli.speed import Speed
+from cida.datasets.download import DownloadError
 from cida.version import __version__
 
 __all__ = ["main"]
@@ -37,6 +39,7 @@ VERBS: dict[str, Callable[..., Verb]] = {
     "reproduce": Reproduce,
     "speed": Speed,
     "check": Check,
+    "data": Data,
 }
 
 
@@ -54,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stopped:
         _say(str(stopped) or "interrupted; what was finished before is kept.")
         return 1
-    except ChildProcessError as error:
+    except (ChildProcessError, DownloadError) as error:
         _say(str(error))
         return 1
     except (ValueError, TypeError, OSError, ImportError) as error:

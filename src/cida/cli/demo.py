@@ -9,9 +9,9 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from cida.benchmarks.recipes import DEMO
 from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
 from cida.benchmarks.tables import result_lines
+from cida.benchmarks.toys import DEMO, Points
 from cida.cli.reproduce import check_counts, check_methods, rich_table
 from cida.datasets import circle
 from cida.files import write_atomically
@@ -72,14 +72,14 @@ class Demo:
         return range(self.first_seed, self.first_seed + self.seeds)
 
     def _play(self, seed: int, console: Console) -> list[Outcome]:
-        world = circle(seed=seed)
+        sample = Points(circle(seed=seed))
         outcomes = []
         for name in self.methods:
             recipe = DEMO[name].with_settings(steps=self.steps)
             title = f"{recipe.title}, seed {seed}"
             with ProgressBar(f"{title:<26}", console) as bar:
                 folder = self.out / f"{name}-seed{seed}"
-                outcomes.append(run_recipe(recipe, world, seed, folder, [bar]))
+                outcomes.append(run_recipe(recipe, sample, seed, folder, [bar]))
         return outcomes
 
     def _command(self) -> str:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.grid import Done, Task, one_thread, run_grid
-from cida.benchmarks.paper import RECORD
-from cida.benchmarks.recipes import BENCHMARKS, METHODS, PRESETS
-from cida.benchmarks.runner import read_outcome, versions, write_results
-from cida.benchmarks.tables import ResultLine, markdown, result_lines
+from cida.benchmarks.recipes import Benchmark
+from cida.benchmarks.runner import Outcome, read_outcome, versions, write_results
+from cida.benchmarks.tables import ResultLine, cells, markdown, result_lines
+from cida.benchmarks.toys import Points
 from cida.files import write_atomically
-from cida.report import toy_report
+from cida.report import rotating_report, toy_report
 
 __all__ = ["Reproduce", "check_counts", "check_methods", "rich_table"]
 
@@ -33,16 +35,22 @@ class Reproduce:
     """
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-    """The experiment: circle, sine."""
+    """The experiment: circle, sine, rotating-mnist, rotating-digits (no download)."""
 
     seeds: int = 5
     """How many seeds, counted from --first-seed; each draws its own points and its own start."""
 
-    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(METHODS)
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
     """Which methods; all by default."""
 
     preset: str = "best"
-    """best: our strongest recipe of each method; paper: the paper's settings, nothing added."""
+    """best: our strongest recipe of each method; paper: the paper's settings, nothing added. For
+    digits also accurate: a larger network, trained longer; steady: the paper's networks in our
+    game."""
+
+    protocol: str | None = None
+    """For digits, clean: other digits are scored than trained on; paper: the same images are;
+    development: training digits held out are scored. By default the preset's own."""
 
     jobs: int = 1
     """How many runs at a time, with one thread each; the numbers are the same."""
@@ -91,22 +99,34 @@ class Reproduce:
     def _folder(self) -> Path:
         return self.out or Path("runs") / f"{self.name}-{self.preset}"
 
+    @property
+    def _benchmark(self) -> Benchmark:
+        return BENCHMARKS[self.name]
+
+    @property
+    def _protocol(self) -> str:
+        return self.protocol or self._benchmark.presets[self.preset].protocol
+
     def _check(self) -> None:
-        if self.name not in BENCHMARKS:
-            known = ", ".join(BENCHMARKS)
-            raise ValueError(f"NAME is {self.name!r}; known experiments are {known}.")
-        if self.preset not in PRESETS:
-            raise ValueError(f"preset is {self.preset!r}; known are {', '.join(PRESETS)}.")
-        check_methods(self.methods, METHODS)
+        check_name("NAME", self.name, BENCHMARKS)
+        check_name("preset", self.preset, self._benchmark.presets)
+        check_name("protocol", self._protocol, self._benchmark.protocols)
+        check_methods(self.methods or self._benchmark.methods, self._benchmark.methods)
         check_counts(seeds=self.seeds, jobs=self.jobs, steps=self.steps)
         if self.figures:
             _need_matplotlib()
 
     def _tasks(self) -> list[Task]:
-        names = list(dict.fromkeys(self.methods))
+        names = list(dict.fromkeys(self.methods or self._benchmark.methods))
         return [
             Task(
-                self.name, self.preset, name, seed, self._folder / f"{name}-seed{seed}", self.steps
+                self.name,
+                self.preset,
+                self._protocol,
+                name,
+                seed,
+                self._folder / f"{name}-seed{seed}",
+                self.steps,
             )
             for name in names
             for seed in range(self.first_seed, self.first_seed + self.seeds)
@@ -139,29 +159,40 @@ class Reproduce:
 
     def _write(self, done: Sequence[Done], console: Console) -> None:
         rows = [ended.row for ended in done if ended.row is not None]
-        protocol = "training points; fresh: a second draw of the same domains, scaled as the first"
-        folder = self._folder
+        folder, benchmark = self._folder, self._benchmark
+        protocol = f"{self._protocol}: {benchmark.protocols[self._protocol]}"
         write_results(folder / "results.json", self.name, self.preset, protocol, rows)
         titles = {ended.task.method: ended.task.recipe.title for ended in done}
-        lines = result_lines(rows, titles, RECORD[self.name])
+        sample = done[0].task.sample
+        toy = isinstance(sample, Points)
+        lines = result_lines(rows, titles, benchmark.records, by_index=not toy)
         write_atomically(folder / "table.md", markdown(lines).encode())
-        world = done[0].task.world
-        outcomes = [read_outcome(e.task.folder, e.task.recipe, e.task.world) for e in done]
-        pictures: dict[str, str] = {}
-        if self.figures:
-            from cida.benchmarks.figures import draw_figures
-
-            pictures = draw_figures(world, outcomes, folder)
+        outcomes = [read_outcome(ended.task.folder, ended.task.recipe) for ended in done]
         facts = {
             "command": self._command(),
+            "protocol": protocol,
             "versions": versions(),
             "settings": {o.recipe.method: o.recipe.words() for o in outcomes},
         }
-        page = toy_report(world, outcomes, facts, pictures, RECORD[self.name])
+        if isinstance(sample, Points):
+            pictures = self._draw("figures", sample.world, outcomes)
+            page = toy_report(sample.world, outcomes, facts, pictures, benchmark.records)
+        else:
+            pictures = self._draw("rotating_figures", sample, outcomes)
+            page = rotating_report(self.name, lines, outcomes, facts, pictures)
         write_atomically(folder / "report.html", page.encode())
-        console.print(rich_table(lines, f"{self.name}, {self.preset}: accuracy %", _WIDE))
+        title = f"{self.name}, {self.preset}, protocol {self._protocol}: accuracy %"
+        console.print(rich_table(lines, title, _WIDE if toy else _WIDE_INTERVALS))
         console.print("The report, to open in a browser:")
         console.print(str((folder / "report.html").resolve()), soft_wrap=True, highlight=False)
+
+    def _draw(self, module: str, data: Any, outcomes: Sequence[Outcome]) -> dict[str, str]:
+        """The figures, by title; matplotlib is only touched where it is asked for."""
+        if not self.figures:
+            return {}
+        drawing = import_module(f"cida.benchmarks.{module}")
+        pictures: dict[str, str] = drawing.draw_figures(data, outcomes, self._folder)
+        return pictures
 
     def _command(self) -> str:
         words = [f"cida reproduce {self.name} --preset {self.preset} --seeds {self.seeds}"]
@@ -169,9 +200,17 @@ class Reproduce:
             words.append(f"--first-seed {self.first_seed}")
         if self.steps is not None:
             words.append(f"--steps {self.steps}")
-        if self.methods != tuple(METHODS):
+        if self.protocol is not None:
+            words.append(f"--protocol {self.protocol}")
+        if self.methods:
             words += ["--methods", *self.methods]
         return " ".join(words)
+
+
+def check_name(flag: str, name: str, known: Collection[str]) -> None:
+    """Refuses a name that is not known."""
+    if name not in known:
+        raise ValueError(f"{flag} is {name!r}; known are {', '.join(known)}.")
 
 
 def check_methods(methods: Sequence[str], known: Collection[str]) -> None:
@@ -200,17 +239,18 @@ def _need_matplotlib() -> None:
 
 # What table.md and the report have room for, and a terminal has not.
 _WIDE = ("source", "gain", "fresh std", "fresh all", "record")
+_WIDE_INTERVALS = ("gain", "std")
 
 
 def rich_table(lines: Sequence[ResultLine], title: str, without: Sequence[str] = ()) -> Table:
     """The table for the terminal."""
-    cells = [
-        {name: cell for name, cell in line.words().items() if name not in without} for line in lines
+    found = [
+        {name: cell for name, cell in line.items() if name not in without} for line in cells(lines)
     ]
     table = Table(title=title)
-    for name in cells[0]:
+    for name in found[0]:
         first = name == "method"
         table.add_column(name, justify="left" if first else "right", no_wrap=first)
-    for line in cells:
+    for line in found:
         table.add_row(*line.values())
     return table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +24,8 @@ class Histogram(Discriminator):
 
     Arguments
     ---------
-    bins: how many anchors; evenly spaced on a Line or a Periodic index, k-means in a Product.
+    bins: how many anchors; evenly spaced on a Line or a Periodic index, k-means in a Product. Or
+        the anchors themselves, for an index of one number.
     kernel: the kernel's width h, in units of the distance between neighbouring anchors.
     smoothing: the share of each target that is spread over all bins alike.
     """
@@ -32,20 +35,20 @@ class Histogram(Discriminator):
 
     def __init__(
         self,
-        bins: int = 30,
+        bins: int | Sequence[float] = 30,
         kernel: float = 1.0,
         smoothing: float = 0.0,
         body: nn.Module | None = None,
         hidden: tuple[int, ...] = (128, 128, 128),
     ) -> None:
         super().__init__(body, hidden)
-        if bins < 2:
+        if (bins if isinstance(bins, int) else len(bins)) < 2:
             raise ValueError(f"bins must be at least 2, got {bins}.")
         if not kernel >= 0:
             raise ValueError(f"kernel must not be negative, got {kernel}; 0 gives hard bins.")
         if not 0 <= smoothing < 1:
             raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}.")
-        self.bins = bins
+        self.bins = bins if isinstance(bins, int) else tuple(bins)
         self.kernel = kernel
         self.smoothing = smoothing
         self.register_buffer("anchors", torch.zeros(0, 0, dtype=torch.float64))
@@ -53,7 +56,15 @@ class Histogram(Discriminator):
 
     def place(self, u: Tensor) -> None:
         assert self.space is not None
-        self.anchors = self.space.anchors(u, self.bins)
+        if isinstance(self.bins, int):
+            self.anchors = self.space.anchors(u, self.bins)
+        elif self.space.width == 1:
+            self.anchors = torch.tensor(self.bins, dtype=torch.float64)[:, None]
+        else:
+            raise ValueError(
+                f"bins are {len(self.bins)} anchors of one number and the index has "
+                f"{self.space.width} columns; give how many anchors there should be."
+            )
         apart = self.space.distance(self.anchors, self.anchors)
         apart.fill_diagonal_(torch.inf)
         self.bandwidth = (self.kernel * apart.min(1).values.mean()).clamp(min=1e-12)

@@ -76,6 +76,10 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """The labels as numbers to train on; keeps what `predict` needs to turn them back."""
 
     @abstractmethod
+    def _learn_row_labels(self, y: Tensor) -> None:
+        """The same for labels that are numbers to train on already."""
+
+    @abstractmethod
     def _output_width(self) -> int:
         """How many numbers the predictor gives."""
 
@@ -150,6 +154,25 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 )
         self._seen = inputs.seen_index(u)
         self._train(self._rows(x, labels, u, weight))
+        return self
+
+    @parameters.all_or_nothing
+    def fit_rows(self, rows: Rows) -> Self:
+        """Trains on `Rows` as they are dealt: turned on the fly, or larger than memory.
+
+        Inputs are not scaled, and labels must be as the game wants them: classes 0 .. K - 1, or
+        numbers of about unit size. Needs an encoder of your own unless rows are vectors.
+        """
+        parameters.check_parameters(self.get_params(deep=False), len(rows))
+        self._row_shape = tuple(rows[torch.arange(1)].x.shape[1:])
+        self.n_features_in_ = self._row_shape[0]
+        self.space_ = inputs.fit_space(self.space, rows.u)
+        self.index_width_ = self.space_.width
+        self._index_names = None
+        self._scaling = Scaling.none()
+        self._learn_row_labels(rows.y[rows.sources])
+        self._seen = inputs.seen_index(rows.u)
+        self._train(rows)
         return self
 
     def _rows(self, x: Array, labels: Labels, u: Tensor, weight: Array) -> Rows:

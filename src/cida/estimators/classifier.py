@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
 
 from cida.diagnostics import accuracy
 from cida.diagnostics.accuracy import Metric
@@ -109,6 +110,9 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         targets = np.zeros(len(labels.values), dtype=np.int64)
         targets[labels.labelled] = codes
         return targets
+
+    def _learn_row_labels(self, y: Tensor) -> None:
+        self.classes_ = np.arange(int(y.max()) + 1)
 
     def _prediction_weight(self, labels: Labels, weight: Array) -> Array:
         if self.class_weight is None:

@@ -24,7 +24,7 @@ __all__ = ["build_game", "make_encoder", "make_predictor", "source_only"]
 
 def build_game(model: CIDAEstimator, rows: Rows, adapting: bool) -> Game:
     """The game of this estimator for these rows; Source-Only where there is nothing to adapt to."""
-    encoder = make_encoder(model, rows.x.shape[1:])
+    encoder = make_encoder(model, model._row_shape)
     if isinstance(encoder, FramedEncoder) and model.encoder is None:
         encoder.frame.fit(rows.x, model.space_.embed(rows.u))
     width = _probe(model, encoder, rows)
@@ -87,11 +87,12 @@ def _make_discriminator(model: CIDAEstimator) -> Discriminator:
 def _probe(model: CIDAEstimator, encoder: nn.Module, rows: Rows) -> int:
     """The width of z, from the first rows; refuses an encoder that does not give vectors."""
     game = source_only(model, encoder.eval(), nn.Identity())
-    with torch.no_grad(), parameters.naming("encoder", rows.x[:2].shape):
-        z = game.encode(rows.x[:2], rows.u[:2])
+    first = rows[torch.arange(min(2, len(rows)))]
+    with torch.no_grad(), parameters.naming("encoder", first.x.shape):
+        z = game.encode(first.x, first.u)
     if z.dim() != 2:
         raise ValueError(
-            f"encoder gives an output of shape {tuple(z.shape)} for {len(rows.x[:2])} rows; it "
+            f"encoder gives an output of shape {tuple(z.shape)} for {len(first)} rows; it "
             "must give one vector for each row: flatten it."
         )
     return int(z.shape[1])

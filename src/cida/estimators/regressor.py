@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
+from torch import Tensor
 
 from cida.diagnostics import root_mean_squared_error
 from cida.diagnostics.accuracy import Metric
@@ -36,6 +37,9 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
         targets = np.zeros((len(labels.values), 1), dtype=np.float32)
         targets[labels.labelled, 0] = (known - self._y_mean) / self._y_scale
         return targets
+
+    def _learn_row_labels(self, y: Tensor) -> None:
+        self._y_mean, self._y_scale = 0.0, 1.0
 
     def _output_width(self) -> int:
         return 1

@@ -5,12 +5,14 @@ from cida.games.adversarial import Adversarial
 from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, squared_error
 from cida.games.conditional import Conditional
 from cida.games.cua import CUA
+from cida.games.dann import DANN
 from cida.games.mdd import MDD
 from cida.games.source_only import SourceOnly
 
 __all__ = [
     "ADDA",
     "CUA",
+    "DANN",
     "GAMES",
     "MDD",
     "Adversarial",
@@ -28,6 +30,7 @@ __all__ = [
 GAMES: dict[str, type[Game]] = {
     "adversarial": Adversarial,
     "conditional": Conditional,
+    "dann": DANN,
     "adda": ADDA,
     "mdd": MDD,
     "cua": CUA,

@@ -1,4 +1,4 @@
-"""What ADDA and CUA share: a discriminator between two merged groups of rows."""
+"""What ADDA, CUA and DANN share: a discriminator between two merged groups of rows."""
 
 from __future__ import annotations
 

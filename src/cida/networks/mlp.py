@@ -13,7 +13,8 @@ __all__ = ["MLP", "IndexedEncoder", "PlainEncoder"]
 class MLP(nn.Sequential):
     """``Linear -> ReLU`` for each hidden width, then a last ``Linear`` if ``outputs`` is given.
 
-    With ``batch_norm`` each hidden layer is ``Linear -> BatchNorm -> ReLU``, as in the paper.
+    With ``batch_norm`` each hidden layer is ``Linear -> BatchNorm -> ReLU``, as in the paper;
+    ``dropout`` is the share of each layer's numbers that is dropped.
     """
 
     def __init__(
@@ -22,12 +23,14 @@ class MLP(nn.Sequential):
         hidden: Sequence[int],
         outputs: int | None = None,
         batch_norm: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         layers: list[nn.Module] = []
         width = inputs
         for next_width in hidden:
             normalised = [nn.BatchNorm1d(next_width)] if batch_norm else []
-            layers += [nn.Linear(width, next_width), *normalised, nn.ReLU()]
+            dropped = [nn.Dropout(dropout)] if dropout else []
+            layers += [nn.Linear(width, next_width), *normalised, nn.ReLU(), *dropped]
             width = next_width
         if outputs is not None:
             layers.append(nn.Linear(width, outputs))

@@ -1,5 +1,6 @@
-"""Reports: one file to open, send and keep."""
+"""Reports: one self-contained HTML file to open, send and keep."""
 
-from cida.report.html import toy_report
+from cida.report.rotating import rotating_report
+from cida.report.toy import toy_report
 
-__all__ = ["toy_report"]
+__all__ = ["rotating_report", "toy_report"]

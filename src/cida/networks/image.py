@@ -1,0 +1,83 @@
+"""Encoders for images: a spatial transformer, then convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from cida.networks.rotation import RotationTransformer
+
+__all__ = ["Convolution", "ImageEncoder"]
+
+
+class Convolution(NamedTuple):
+    """One layer: ``convolution -> max-pooling -> batch normalisation -> ReLU``."""
+
+    channels: int
+    kernel: int = 3
+    stride: int = 1
+    pool: int = 1
+
+    def modules(self, inputs: int, dropout: float) -> list[nn.Module]:
+        """Its modules, for so many channels that come in."""
+        convolution = nn.Conv2d(
+            inputs, self.channels, self.kernel, self.stride, self.kernel // 2, bias=False
+        )
+        return [
+            convolution,
+            *([nn.MaxPool2d(self.pool)] if self.pool > 1 else []),
+            nn.BatchNorm2d(self.channels),
+            nn.ReLU(),
+            *([nn.Dropout2d(dropout)] if dropout else []),
+        ]
+
+    def size(self, size: int) -> int:
+        """The side of the image that it gives for one of this side."""
+        return ((size - 1) // self.stride + 1) // self.pool
+
+
+class ImageEncoder(nn.Module):
+    """``z = C(R(theta) x)``: an image turned by a transformer, then read by convolutions C.
+
+    A last linear layer gives z. Memory is laid out channels last, which the convolutions are
+    fastest with on a CPU; with ``in_bfloat16`` they, and they alone, compute in bfloat16.
+
+    Arguments
+    ---------
+    size: height and width of the images, which have one channel.
+    layers: the convolutions.
+    outputs: the width of z.
+    transformer: what turns the image.
+    dropout: share of channels dropped after each convolution, for a probabilistic encoder.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        layers: Sequence[Convolution],
+        outputs: int,
+        transformer: RotationTransformer,
+        dropout: float = 0.0,
+        in_bfloat16: bool = False,
+    ) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.in_bfloat16 = in_bfloat16
+        modules: list[nn.Module] = []
+        channels = 1
+        for layer in layers:
+            modules += layer.modules(channels, dropout)
+            channels, size = layer.channels, layer.size(size)
+        self.convolutions = nn.Sequential(*modules)
+        self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.last = nn.Linear(channels * size * size, outputs)
+
+    def forward(self, x: Tensor, index: Tensor) -> Tensor:
+        upright = self.transformer(x, index).contiguous(memory_format=torch.channels_last)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.in_bfloat16):
+            read = self.convolutions(upright)
+        z: Tensor = self.last(read.float().flatten(1))
+        return z
