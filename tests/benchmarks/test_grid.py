@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks.grid import FRESH, Task, one_thread, run_grid
+from cida.benchmarks.grid import Task, one_thread, run_grid
 from cida.benchmarks.runner import read_outcome, run_recipe
+from cida.benchmarks.toys import FRESH
 from cida.datasets import sine
 
 
 def tasks_in(folder):
     return [
-        Task("sine", "best", method, seed, folder / f"{method}-seed{seed}", steps=15)
+        Task("sine", "best", "points", method, seed, folder / f"{method}-seed{seed}", steps=15)
         for method in ("source-only", "histogram")
         for seed in (0, 1)
     ]
@@ -51,11 +52,13 @@ def test_two_at_a_time_find_the_same_numbers_and_weights(grid, tmp_path):
 
 def test_fresh_points_are_another_draw_scaled_as_the_first(grid):
     (task, *_), (ended, *_), _ = grid
-    fresh = sine(seed=FRESH, scaled_as=task.world)
-    again = read_outcome(task.folder, task.recipe, fresh)
-    right = again.predicted == fresh.y
+    world = task.sample.world
+    fresh = sine(seed=FRESH, scaled_as=world)
+    model = read_outcome(task.folder, task.recipe).model
+    right = model.predict(fresh.x, domain_index=fresh.u) == fresh.y
     assert ended.row.fresh["all_accuracy"] == right.mean()
-    assert not np.array_equal(fresh.x, task.world.x)
+    assert np.array_equal(fresh.x, task.sample.fresh.x)
+    assert not np.array_equal(fresh.x, world.x)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -143,9 +146,11 @@ def test_a_damaged_or_missing_file_means_not_finished(tmp_path, grid, name, word
 def test_a_run_read_from_its_folder_is_as_it_was_given(tmp_path, grid):
     task = replace(grid[0][3], folder=tmp_path)
     recipe = task.recipe
-    made = run_recipe(recipe, task.world, task.seed, tmp_path)
-    read = read_outcome(tmp_path, recipe, task.world)
+    made = run_recipe(recipe, task.sample, task.seed, tmp_path)
+    read = read_outcome(tmp_path, recipe)
     assert read.row == made.row
     assert read.recipe is made.recipe
     assert read.history == made.history
-    assert np.array_equal(read.predicted, made.predicted)
+    world = task.sample.world
+    said = [o.model.predict_proba(world.x, domain_index=world.u) for o in (made, read)]
+    assert np.array_equal(*said)

@@ -2,10 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks.recipes import BENCHMARKS, Recipe, recipes
-from cida.benchmarks.runner import Row, fingerprint, run_recipe, summarise
+from cida.benchmarks.catalogue import BENCHMARKS
+from cida.benchmarks.recipes import Recipe, recipes
+from cida.benchmarks.runner import Row, run_recipe, summarise
+from cida.benchmarks.samples import bin_words, fingerprint
 from cida.benchmarks.speed import _circle_game, _floor, step_over_floor
+from cida.benchmarks.toys import Points
 from cida.datasets import World, circle
+from cida.diagnostics import BinScore
 from cida.estimators import CIDAClassifier
 from cida.training import Training
 
@@ -42,14 +46,20 @@ def test_equal_data_have_equal_fingerprints_and_others_do_not():
     assert fingerprint(data) != fingerprint(np.where(data == 3, 3.1, data))
 
 
+def test_a_bin_is_told_by_its_bounds_its_accuracy_and_its_rows():
+    words = bin_words(BinScore(0.5, 1.0, 0.75, 12))
+    assert words == {"lo": 0.5, "hi": 1.0, "accuracy": 0.75, "n": 12}
+
+
 def test_a_run_never_reads_a_target_label(tmp_path):
     world = circle(points=10)
     flipped = np.where(world.source, world.y, 1 - world.y)
     poisoned = World(world.name, world.x, flipped, world.u, world.source)
     recipe = recipes(BENCHMARKS["circle"], "best")["histogram"].with_settings(steps=10)
-    clean = run_recipe(recipe, world, 0, tmp_path / "a")
-    other = run_recipe(recipe, poisoned, 0, tmp_path / "b")
-    np.testing.assert_array_equal(clean.predicted, other.predicted)
+    clean = run_recipe(recipe, Points(world), 0, tmp_path / "a")
+    other = run_recipe(recipe, Points(poisoned), 0, tmp_path / "b")
+    said = [o.model.predict(world.x, domain_index=world.u) for o in (clean, other)]
+    np.testing.assert_array_equal(*said)
     assert clean.row.target_accuracy == pytest.approx(1 - other.row.target_accuracy)
     model = "model.safetensors"
     assert (tmp_path / "a" / model).read_bytes() == (tmp_path / "b" / model).read_bytes()
@@ -59,8 +69,8 @@ def test_fresh_points_are_scored_and_do_not_change_the_run(tmp_path):
     world = circle(points=10)
     fresh = circle(points=10, seed=5, scaled_as=world)
     recipe = recipes(BENCHMARKS["circle"], "best")["source-only"].with_settings(steps=10)
-    plain = run_recipe(recipe, world, 0, tmp_path / "a")
-    scored = run_recipe(recipe, world, 0, tmp_path / "b", fresh=fresh)
+    plain = run_recipe(recipe, Points(world), 0, tmp_path / "a")
+    scored = run_recipe(recipe, Points(world, fresh), 0, tmp_path / "b")
     assert plain.row.fresh is None
     assert scored.row.target_accuracy == plain.row.target_accuracy
     model = CIDAClassifier.load(tmp_path / "b" / "model.safetensors")

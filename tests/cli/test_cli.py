@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from cida.benchmarks.speed_images import ImageTime, image_times
 from cida.cli import main
 from cida.version import __version__
 
@@ -109,6 +110,7 @@ def test_the_same_demo_gives_the_same_figures_and_weights(demo, tmp_path):
         (["demo", "--seeds", "0"], "seeds is 0"),
         (["demo", "--steps", "0"], "steps is 0"),
         (["speed", "--steps", "0"], "steps is 0"),
+        (["speed", "--workers", "-1"], "workers is -1"),
         (["check", "nonsense"], "write it as module:Class"),
         (["check", "no_such_module:Head"], "names the module 'no_such_module'"),
         (["check", "cida.space:nothing"], "no class in 'cida.space'"),
@@ -166,7 +168,38 @@ def test_check_passes_a_good_head_and_fails_a_deaf_one(tmp_path, monkeypatch, ca
 
 
 def test_speed_prints_a_ratio_for_every_head(capsys):
-    assert main(["speed", "--steps", "2"]) == 0
+    assert main(["speed", "--steps", "2", "--no-images"]) == 0
     out = capsys.readouterr().out
     for head in ("l2", "l1", "gaussian", "mixture", "histogram"):
         assert f"circle, {head}" in out
+    assert "plain loop" not in out
+
+
+@pytest.mark.parametrize("half", [None, ImageTime("encoder in bfloat16", 12, 3.0, 1.5, "{:.2f} x")])
+def test_speed_prints_a_table_for_images(half, capsys, monkeypatch):
+    asked = []
+
+    def tiny(steps, workers):
+        asked.append((steps, workers))
+        return image_times(1, images=80, batch_size=8, workers=workers, rounds=1)
+
+    monkeypatch.setattr("cida.benchmarks.speed_images.image_times", tiny)
+    monkeypatch.setattr("cida.benchmarks.speed_images.bfloat16_time", lambda steps: half)
+    monkeypatch.setattr("cida.cli.speed.DISCRIMINATORS", {})
+    assert main(["speed", "--steps", "60", "--workers", "0"]) == 0
+    assert asked == [(3, 0)]
+    out = capsys.readouterr().out
+    for name in ("cida loop", "plain loop", "rotation, bilinear", "rotation, nearest", "PIL"):
+        assert name in out
+    assert "images/s" in out
+    assert ("crashes" if half is None else "1.50 x") in out
+
+
+def test_speed_without_pillow_is_one_sentence_unless_images_are_not_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr("cida.cli.speed.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.cli.speed.DISCRIMINATORS", {})
+    assert main(["speed"]) == 2
+    error = capsys.readouterr().err
+    assert "pip install 'cida[speed]'" in error
+    assert len(error.strip().splitlines()) == 1
+    assert main(["speed", "--no-images"]) == 0

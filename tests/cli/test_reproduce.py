@@ -147,7 +147,7 @@ def test_a_run_that_fails_is_named_the_others_are_kept_and_the_exit_code_is_1(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["square"], "NAME is 'square'; known experiments are circle, sine."),
+        (["square"], "NAME is 'square'; known are circle, sine, rotating-mnist, rotating-digits."),
         (["sine", "--methods", "magic"], "methods has magic; known are source-only, adda"),
         (["sine", "--preset", "magic"], "preset is 'magic'; known are best, paper."),
         (["sine", "--seeds", "0"], "seeds is 0; it must be at least 1."),

@@ -18,7 +18,7 @@ from cida.games import Adversarial, cross_entropy
 from cida.games.base import frozen, joined
 from cida.training import Event, Trainer, Training, isolated
 
-__all__ = ["StepTime", "step_over_floor"]
+__all__ = ["ROUNDS", "StepTime", "mean_ms", "step_ms", "step_over_floor"]
 
 ROUNDS = 7
 
@@ -45,7 +45,7 @@ def step_over_floor(head: str, steps: int = 200) -> StepTime:
         floor = _floor(game, rows, training)
         pairs = []
         for _ in range(ROUNDS):  # taken in turns, so that a slow moment of the machine hits both
-            pairs.append((_step_ms(game, rows, training), _floor_ms(floor, steps)))
+            pairs.append((step_ms(game, rows, training), mean_ms(floor, steps)))
     return StepTime(
         name=f"circle, {head}",
         step_ms=median(step for step, _ in pairs),
@@ -96,16 +96,20 @@ def _floor(game: Adversarial, rows: Rows, training: Training) -> Callable[[], No
     return step
 
 
-def _step_ms(game: Adversarial, rows: Rows, training: Training) -> float:
-    """From the event half-way to the one at the end: setting up is not part of a step."""
+def step_ms(game: Adversarial, rows: Rows, training: Training) -> float:
+    """Milliseconds a step of a training of two events, from that half-way to that at the end.
+
+    Setting up is not part of a step.
+    """
     events: list[Event] = []
     Trainer(training, [events.append]).run(game, rows)
     half, end = events
     return 1000 * (end.seconds - half.seconds) / (end.step - half.step)
 
 
-def _floor_ms(floor: Callable[[], None], steps: int) -> float:
+def mean_ms(action: Callable[[], object], times: int) -> float:
+    """Milliseconds that the action takes, over so many times."""
     started = time.perf_counter()
-    for _ in range(steps):
-        floor()
-    return 1000 * (time.perf_counter() - started) / steps
+    for _ in range(times):
+        action()
+    return 1000 * (time.perf_counter() - started) / times

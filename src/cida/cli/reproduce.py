@@ -182,7 +182,7 @@ class Reproduce:
             page = rotating_report(self.name, lines, outcomes, facts, pictures)
         write_atomically(folder / "report.html", page.encode())
         title = f"{self.name}, {self.preset}, protocol {self._protocol}: accuracy %"
-        console.print(rich_table(lines, title, _WIDE if toy else _WIDE_INTERVALS))
+        console.print(rich_table(lines, title, _WIDE if toy else _too_wide(lines, console)))
         console.print("The report, to open in a browser:")
         console.print(str((folder / "report.html").resolve()), soft_wrap=True, highlight=False)
 
@@ -239,7 +239,13 @@ def _need_matplotlib() -> None:
 
 # What table.md and the report have room for, and a terminal has not.
 _WIDE = ("source", "gain", "fresh std", "fresh all", "record")
-_WIDE_INTERVALS = ("gain", "std")
+ROOM_FOR_INTERVALS = 112
+
+
+def _too_wide(lines: Sequence[ResultLine], console: Console) -> tuple[str, ...]:
+    """In a narrow terminal the intervals along u are left to table.md and the report."""
+    narrow = console.width < ROOM_FOR_INTERVALS
+    return ("gain", "std", *(lines[0].intervals if narrow else ()))
 
 
 def rich_table(lines: Sequence[ResultLine], title: str, without: Sequence[str] = ()) -> Table:

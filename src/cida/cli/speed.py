@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 
 import torch
 from rich.console import Console
@@ -13,28 +15,74 @@ from cida.discriminators import DISCRIMINATORS
 
 __all__ = ["Speed"]
 
+IMAGE_STEPS = 20  # a step on images takes so many times as long: rounds get fewer of them
+
 
 @dataclass(frozen=True)
 class Speed:
     """Measures a full training step against the floor: the same networks on a fixed batch.
 
-    Run it on an idle machine. Example:  cida speed --steps 500
+    On images it measures against a plain PyTorch loop, and how much of a step is rotation. Run it
+    on an idle machine. Example:  cida speed --steps 500
     """
 
     steps: int = 200
-    """Steps in each of the rounds that the medians are taken over."""
+    """Steps in each of the rounds that the medians are taken over; a twentieth for images."""
+
+    images: bool = True
+    """Also measure images, beside a plain PyTorch loop; needs pillow."""
+
+    workers: int = 2
+    """Processes of each of the plain loop's two data loaders."""
 
     def run(self, console: Console) -> int:
-        """Prints one table; the ratios come from interleaved rounds of one run."""
+        """Prints two tables; the ratios of each come from interleaved rounds of one run."""
+        self._check()
+        console.print(self._steps_table())
+        if self.images:
+            console.print(self._images_table())
+        return 0
+
+    def _check(self) -> None:
         if self.steps < 1:
             raise ValueError(f"steps is {self.steps}; it must be at least 1.")
-        table = Table(title=f"Training step over its floor, {torch.get_num_threads()} threads")
-        for name in ("what", "step ms", "floor ms", "ratio"):
-            table.add_column(name, justify="left" if name == "what" else "right")
+        if self.workers < 0:
+            raise ValueError(f"workers is {self.workers}; it must be at least 0.")
+        if self.images and find_spec("PIL") is None:
+            raise ImportError(
+                "the plain loop on images needs pillow, which is not installed; "
+                "pip install 'cida[speed]', or add --no-images."
+            )
+
+    def _steps_table(self) -> Table:
+        table = _table("Training step over its floor", "what", "step ms", "floor ms", "ratio")
         for head in DISCRIMINATORS:
             found = step_over_floor(head, self.steps)
             table.add_row(
                 found.name, f"{found.step_ms:.2f}", f"{found.floor_ms:.2f}", f"{found.ratio:.2f}"
             )
-        console.print(table)
-        return 0
+        return table
+
+    def _images_table(self) -> Table:
+        # Imported here: it needs pillow, which is there for those who ask for images.
+        speed_images = import_module("cida.benchmarks.speed_images")
+        steps = max(2, self.steps // IMAGE_STEPS)
+        table = _table("Images of 28 x 28", "what", "ms a batch", "images/s", "compared")
+        for found in speed_images.image_times(steps, workers=self.workers):
+            rate = f"{found.images_per_second:,.0f}"
+            table.add_row(found.name, f"{found.ms:.2f}", rate, found.compared)
+        half = speed_images.bfloat16_time(steps)
+        if half is None:
+            table.add_row(speed_images.BFLOAT16, "-", "-", "crashes on this machine")
+        else:
+            rate = f"{half.images_per_second:,.0f}"
+            table.add_row(half.name, f"{half.ms:.2f}", rate, half.compared)
+        return table
+
+
+def _table(title: str, first: str, *others: str) -> Table:
+    table = Table(title=f"{title}, {torch.get_num_threads()} threads")
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table

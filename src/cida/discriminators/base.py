@@ -11,12 +11,14 @@ from torch import Tensor, nn
 
 from cida.networks import MLP
 from cida.space import Space
+from cida.space.base import thinned
 
 __all__ = ["VARIANCE_FLOOR", "Discriminator", "raw_variance", "variance_of"]
 
 # In the units of the embedding, where V[u] is about 1: a spread of a hundredth of the whole range
 # is as sharp as a belief may get, so that no likelihood runs away on an index of a few values.
 VARIANCE_FLOOR = 1e-4
+BLIND_ROWS = 20_000
 
 
 class Discriminator(nn.Module, ABC):
@@ -106,8 +108,15 @@ class Discriminator(nn.Module, ABC):
 
     @torch.no_grad()
     def fit_blind(self, u: Tensor, weights: Tensor | None = None) -> None:
-        """Fits the best encoding-blind belief on the rows of u under the sampler's weights."""
+        """Fits the best encoding-blind belief on the rows of u under the sampler's weights.
+
+        Of very many rows every so manieth is enough: the sampler hands them over in the order of
+        their cells along u, so that each cell keeps its share.
+        """
         weights = u.new_ones(len(u)) if weights is None else weights
+        if len(u) > BLIND_ROWS:
+            kept = thinned(len(u), BLIND_ROWS)
+            u, weights = u[kept], weights[kept]
         share = weights.double() / weights.double().sum()
         self.blind = self.best_constant(u, share).to(torch.get_default_dtype())[None]
 

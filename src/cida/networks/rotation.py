@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from cida.images import rotate
 from cida.networks.mlp import MLP
+from cida.space.base import TURN
 
 __all__ = ["RotationTransformer"]
 
@@ -18,8 +19,8 @@ class RotationTransformer(nn.Module):
 
     The paper's supplement: a spatial transformer that may only rotate, the bias that makes the
     experiment learnable. A direction has no seam, as a circular index has none. On a line one angle
-    is the better bias (``one_angle``: theta = h), since a network goes on straight where it has
-    not been yet, and the true angle does too.
+    is the better bias (``one_angle``: theta = 2 pi h): a network goes on straight where it has not
+    been yet, and so does the true angle.
 
     It starts as the identity: the last layer's weights are zero and its bias (1, 0), but the layers
     below are alive, so gradients arrive at once.
@@ -54,7 +55,8 @@ class RotationTransformer(nn.Module):
         seen = torch.cat([index, images.flatten(1)], dim=1) if self.sees_image else index
         found = self.head(self.body(seen))
         if self.one_angle:
-            return torch.cat([found.cos(), found.sin()], dim=1)
+            angle = TURN * found
+            return torch.cat([angle.cos(), angle.sin()], dim=1)
         return nn.functional.normalize(found, dim=1)
 
     def forward(self, images: Tensor, index: Tensor) -> Tensor:

@@ -68,8 +68,8 @@ def results_table(lines: Sequence[ResultLine], outcomes: Sequence[Outcome]) -> s
         f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
         "</table></div>"
         f"<p class='soft'>{seeds} seed{'s' if seeds > 1 else ''}; accuracy in %, gain in points of "
-        "target accuracy over Source-Only. Target labels serve for scoring alone.</p>"
-        + _stories(lines)
+        "target accuracy over Source-Only. Target labels serve for scoring, and to train an "
+        "oracle.</p>" + _stories(lines)
     )
 
 

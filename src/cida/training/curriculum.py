@@ -56,22 +56,24 @@ class Sampler:
             self.cell = space.bins(rows.u, balance_bins).rows
         else:
             self.cell = torch.zeros(len(rows), dtype=torch.long)
-        self.active = torch.arange(0)
+        self.order = self.cell.argsort(stable=True)
+        self.inside = torch.zeros(len(rows), dtype=torch.bool)
         self.activate(torch.arange(len(rows)))
 
     def activate(self, active: Tensor) -> None:
         """From now on, draw from these rows."""
-        self.newest = active[~torch.isin(active, self.active)]
-        _, cell_of_row, self.counts = torch.unique(
-            self.cell[active], return_inverse=True, return_counts=True
-        )
-        order = cell_of_row.argsort(stable=True)
-        self.active = active[order]
+        inside = torch.zeros_like(self.inside)
+        inside[active] = True
+        self.newest = (inside & ~self.inside).nonzero()[:, 0]
+        self.inside = inside
+        self.active = self.order[inside[self.order]]  # cell after cell
+        counts = self.cell[self.active].bincount()
+        self.counts = counts[counts > 0]
         self.starts = self.counts.cumsum(0) - self.counts
         chance = (self.counts * MOST_OFTEN / len(active)).double().clamp(max=1 / len(self.counts))
         chance = chance / chance.sum()
         self.cell_ends = chance.cumsum(0)[:-1]
-        self.weights = (chance / self.counts)[cell_of_row[order]]
+        self.weights = (chance / self.counts).repeat_interleave(self.counts)
 
     def everyone(self, count: int, newest_share: float = 0.0) -> Tensor:
         """Active rows, each cell along u equally often; a share of the newest on its own."""

@@ -13,10 +13,20 @@ from cida.report import toy_report
 from cida.report.svg import Marks, Series, index_colour, line_chart, scatter
 
 
+class Said:
+    """A model that has spoken already."""
+
+    def __init__(self, predicted):
+        self.predicted = predicted
+
+    def predict(self, x, domain_index):
+        return self.predicted
+
+
 def some_outcome(world, title="Histogram head", seed=0, accuracy=0.9, fresh=None):
     cells = [{"lo": k / 30, "hi": (k + 1) / 30, "accuracy": accuracy, "n": 100} for k in range(30)]
     row = Row("histogram", seed, 1.0, accuracy, accuracy, cells, 1.0, fresh)
-    return Outcome(Recipe("histogram", title), row, world.y, [])
+    return Outcome(Recipe("histogram", title), row, Said(world.y), [])
 
 
 def test_user_text_is_escaped_everywhere():
@@ -68,7 +78,7 @@ def test_an_oracle_is_never_called_the_best():
     world = circle(points=5)
     best = some_outcome(world, accuracy=0.6)
     row = replace(best.row, method="oracle", target_accuracy=0.99)
-    oracle = Outcome(Recipe("oracle", "Oracle", oracle=True), row, world.y, [])
+    oracle = Outcome(Recipe("oracle", "Oracle", oracle=True), row, Said(world.y), [])
     page = toy_report(world, [oracle, best], {})
     assert "Best on the target: <b>Histogram head</b>, 60.0 %" in page
     assert page.count("class='best'") == 1

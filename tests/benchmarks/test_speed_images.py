@@ -1,0 +1,150 @@
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from cida.benchmarks import speed_images
+from cida.benchmarks.speed import step_ms
+from cida.benchmarks.speed_images import (
+    ContiguousEncoder,
+    PlainLoop,
+    TurnedDigits,
+    bfloat16_time,
+    digits_to_time,
+    image_times,
+    turned_by_pil,
+)
+from cida.datasets.rotating import fresh_angles
+from cida.images import rotate_degrees
+
+
+@pytest.fixture
+def digits():
+    return digits_to_time(80)
+
+
+@pytest.fixture
+def rows(digits):
+    return fresh_angles(digits, 0)
+
+
+@pytest.fixture
+def ours(rows):
+    return speed_images._ours(rows, 1, 8)
+
+
+def moved(parts, act):
+    """The names of the parts whose every parameter the act changes."""
+    before = {name: [p.detach().clone() for p in part.parameters()] for name, part in parts.items()}
+    act()
+    return {
+        name
+        for name, part in parts.items()
+        if all(not torch.equal(o, p) for o, p in zip(before[name], part.parameters(), strict=True))
+    }
+
+
+def test_the_digits_are_as_many_as_asked_for_and_like_mnists():
+    digits = digits_to_time(1800)
+    assert digits.images.shape == (1800, 1, 28, 28)
+    assert digits.images.dtype == torch.uint8
+    assert digits.images.max() > 200
+    assert torch.equal(digits.images[0], digits.images[1797])
+    assert digits.labels[:10].tolist() == list(range(10))
+
+
+def test_both_loops_have_the_batches_of_the_preset(rows):
+    _, training = speed_images._ours(rows, 3, None)
+    assert (training.source_batch_size, training.batch_size, training.steps) == (128, 256, 6)
+
+
+def test_our_loop_moves_every_player(rows, ours):
+    game, training = ours
+    parts = {name: getattr(game, name) for name in ("encoder", "predictor", "discriminator")}
+    parts["transformer"] = game.encoder.transformer.head
+    assert moved(parts, lambda: step_ms(game, rows, training)) == set(parts)
+
+
+def test_the_plain_loop_moves_every_player_and_leaves_ours_alone(digits, ours):
+    game, training = ours
+    plain = PlainLoop(game, digits, training, workers=0)
+    parts = {name: getattr(plain, name) for name in ("encoder", "predictor", "discriminator")}
+
+    def act():
+        # Two steps: the transformer's last layer starts at zero and moves before those below it.
+        for batches in plain.batches(2):
+            losses = plain.step(*batches)
+        assert np.isfinite(list(losses.values())).all()
+
+    assert moved({**parts, "ours": game}, act) == set(parts)
+
+
+def test_the_plain_loops_batches_are_as_large_as_ours_and_never_run_out(digits, ours):
+    game, training = ours
+    plain = PlainLoop(game, digits, training, workers=0)
+    found = list(plain.batches(12))  # more than an epoch of 80 digits
+    assert len(found) == 12
+    for source, everyone in found:
+        assert source[0].shape == (4, 1, 28, 28)
+        assert everyone[0].shape == (8, 1, 28, 28)
+        assert (source[2] <= 45).all()
+        assert source[0].dtype == torch.float32
+
+
+def test_the_plain_encoder_computes_what_ours_does_in_the_default_layout(ours):
+    encoder = ours[0].encoder.eval()
+    plain = ContiguousEncoder(encoder).eval()
+    x, index = torch.rand(5, 1, 28, 28), torch.randn(5, 2)
+    torch.testing.assert_close(plain(x, index), encoder(x, index), rtol=1e-4, atol=1e-5)
+    assert plain.convolutions[3].weight.is_contiguous()
+    assert not encoder.convolutions[3].weight.is_contiguous()
+
+
+@pytest.mark.parametrize("angle", [20.0, 135.0, 290.0])
+def test_pil_turns_as_we_do(angle):
+    line = torch.arange(28.0) - 13.5
+    away = (line[None] - 4).square() + (line[:, None] + 2).square() * 3  # off the middle, smooth
+    image = (255 * torch.exp(-away / 40)).round().to(torch.uint8)
+    by_pil = turned_by_pil(image.numpy(), angle)
+    by_us = rotate_degrees(image[None, None].float() / 255, torch.tensor([angle]))[0]
+    assert (by_pil - by_us).abs().mean() < 0.003
+    other_way = rotate_degrees(image[None, None].float() / 255, torch.tensor([-angle]))[0]
+    assert (by_pil - other_way).abs().mean() > 0.02
+
+
+def test_the_plain_data_set_turns_within_its_range_and_tells_the_angle(digits):
+    data = TurnedDigits(digits, 30, 60)
+    x, label, angle = data[3]
+    assert (len(data), label) == (80, 3)
+    assert 30 <= angle <= 60
+    torch.testing.assert_close(x, turned_by_pil(digits.images[3, 0].numpy(), angle))
+
+
+def test_every_line_has_its_figures_and_the_ratio_is_ours_over_plain():
+    found = image_times(steps=1, images=40, batch_size=8, workers=0, rounds=1)
+    assert [line.images for line in found] == [12] * 5
+    assert all(line.ms > 0 and line.ratio > 0 for line in found)
+    ours, plain, bilinear, _, pil = found
+    assert ours.ratio == pytest.approx(ours.images_per_second / plain.images_per_second)
+    assert plain.ratio == pytest.approx(1 / ours.ratio)
+    assert bilinear.ratio == pytest.approx(bilinear.ms / ours.ms)
+    assert pil.ratio == pytest.approx(pil.ms / bilinear.ms)
+    assert ours.compared == f"{ours.ratio:.2f} x plain's images/s"
+    assert bilinear.compared == f"{bilinear.ratio:.1%} of cida's step"
+
+
+def test_a_crash_in_a_child_is_told_and_ends_nothing_else():
+    assert speed_images._in_a_child(max, 1, 2) == 2
+    assert speed_images._in_a_child(os._exit, 1) is None
+
+
+def test_bfloat16_is_compared_with_float32(monkeypatch):
+    monkeypatch.setattr(
+        speed_images, "_in_a_child", lambda *_: [(3.0, 2.0), (2.0, 2.0), (9.0, 3.0)]
+    )
+    found = bfloat16_time(1, 6)
+    assert (found.images, found.ms, found.ratio) == (6, 3.0, 1.5)
+    assert found.images_per_second == 2000
+    monkeypatch.setattr(speed_images, "_in_a_child", lambda *_: None)
+    assert bfloat16_time(1, 6) is None
