@@ -110,6 +110,12 @@ def test_a_smooth_image_is_what_an_affine_transform_by_hand_makes_of_it():
     np.testing.assert_allclose(found[0, 0].numpy(), expected, atol=1e-12)
 
 
+def test_an_image_that_is_not_square_is_turned_and_not_sheared():
+    image = noise(1, 1, 14)[:, :, :10]
+    mine = rotate_degrees(image, degrees(30))[0]
+    assert torch.allclose(mine, by_scipy(image[0], 30.0, 1), atol=1e-9)
+
+
 # --- invariants -------------------------------------------------------------------------------
 
 
@@ -188,6 +194,10 @@ def test_each_image_is_turned_as_if_it_were_alone(seed, count):
             for one, a in zip(images, angle, strict=True)
         ]
         assert torch.equal(whole, torch.cat(alone))
+
+
+def test_no_images_are_turned_into_no_images():
+    assert rotate_degrees(noise(0), degrees()).shape == (0, 1, 9, 9)
 
 
 def test_a_column_of_angles_is_read_as_one_angle_a_row():

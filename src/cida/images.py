@@ -14,10 +14,15 @@ def rotate(images: Tensor, cos_sin: Tensor, nearest: bool = False) -> Tensor:
     ``cos_sin`` has a row ``(cos a, sin a)`` for each image, through which gradients pass. Pixels
     are interpolated bilinearly, or taken from the nearest; what comes from outside is 0.
     """
+    if not len(images):
+        return images
     cos, sin = cos_sin.to(images.dtype).unbind(1)
     none = torch.zeros_like(cos)
-    # The grid says where each pixel of the result comes from: turned back. Rows point down.
-    back = torch.stack([cos, -sin, none, sin, cos, none], dim=1).view(-1, 2, 3)
+    # The grid says where each pixel of the result comes from: turned back. Rows point down, and
+    # both sides count as 2, whatever their number of pixels.
+    height, width = images.shape[2:]
+    across, down = sin * (height / width), sin * (width / height)
+    back = torch.stack([cos, -across, none, down, cos, none], dim=1).view(-1, 2, 3)
     grid = nn.functional.affine_grid(back, list(images.shape), align_corners=False)
     mode = "nearest" if nearest else "bilinear"
     return nn.functional.grid_sample(images, grid, mode=mode, align_corners=False)

@@ -2,7 +2,7 @@ import pytest
 
 from cida.benchmarks.paper import Record
 from cida.benchmarks.runner import Row
-from cida.benchmarks.tables import markdown, result_lines
+from cida.benchmarks.tables import cells, markdown, result_lines
 
 TITLES = {"source-only": "Source-Only", "cida": "CIDA (L2)"}
 
@@ -68,3 +68,40 @@ def test_markdown_is_a_head_a_rule_and_a_row_a_method():
         "| Source-Only | 90.0 | 50.0 |  | 1 |\n"
         "| CIDA (L2) | 90.0 | 70.0 | +20.0 | 3 |\n"
     )
+
+
+def turned_row(method, seed, *accuracies):
+    by_index = [{"lo": 45.0 * k, "accuracy": accuracy} for k, accuracy in enumerate(accuracies)]
+    target = sum(accuracies[1:]) / (len(accuracies) - 1)
+    return Row(method, seed, accuracies[0], target, 0.5, by_index, 1.0)
+
+
+def test_intervals_of_the_target_have_a_column_each_with_the_mean_over_seeds():
+    rows = [turned_row("cida", 0, 0.9, 0.8, 0.4), turned_row("cida", 1, 0.9, 0.6, 0.2)]
+    (line,) = result_lines(rows, TITLES, by_index=True)
+    assert line.intervals == {"45": pytest.approx(0.7), "90": pytest.approx(0.3)}
+    words = line.words()
+    assert list(words)[:5] == ["method", "source", "45", "90", "target"]
+    assert (words["45"], words["90"], words["target"]) == ("70.0", "30.0", "50.0")
+    assert "record" not in words
+
+
+def test_the_published_table_stands_below_ours_column_by_column():
+    rows = [turned_row("source-only", 0, 0.9, 0.5, 0.3), turned_row("cida", 0, 0.9, 0.8, 0.4)]
+    records = {
+        "cida": Record(0.857, "target", "a story", (0.991, 0.872, 0.842)),
+        "adda": Record(0.5, "target", "not run here", (0.5, 0.5, 0.5)),
+    }
+    plain, mine, paper = cells(result_lines(rows, TITLES, records, by_index=True))
+    assert plain.keys() == mine.keys() == paper.keys()
+    assert paper == {
+        "method": "paper: CIDA (L2)", "source": "99.1", "45": "87.2", "90": "84.2",
+        "target": "85.7", "gain": "", "seconds": "",
+    }  # fmt: skip
+    assert mine["gain"] == "+20.0"
+
+
+def test_a_published_number_without_intervals_has_no_line_of_its_own():
+    rows = [turned_row("cida", 0, 0.9, 0.8, 0.4)]
+    lines = result_lines(rows, TITLES, {"cida": Record(0.9, "all", "a story")}, by_index=True)
+    assert len(cells(lines)) == 1

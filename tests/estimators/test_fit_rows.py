@@ -211,7 +211,6 @@ def test_the_same_seed_turns_the_same_digits_the_same_way():
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.xfail(strict=True, reason="fit_rows looks at the first row outside `isolated`")
 def test_training_leaves_the_callers_random_state_alone():
     rows = fresh_angles(some_digits(), 0)
     torch.manual_seed(5)
@@ -276,7 +275,6 @@ def test_a_first_fit_that_fails_leaves_no_fitted_model(world):
 # --- known gaps: each says what should be ------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="(n, 1) - (n,) is (n, n): every row is fitted to all labels")
 def test_numbers_in_one_dimension_are_a_column_of_numbers(world):
     y = torch.from_numpy(world.x[:, 0]).float()
     found = [
@@ -286,7 +284,6 @@ def test_numbers_in_one_dimension_are_a_column_of_numbers(world):
     np.testing.assert_allclose(*found, atol=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason="fit_rows keeps the names of an earlier fit")
 @pytest.mark.filterwarnings("error:X does not have valid feature names")
 def test_column_names_of_an_earlier_fit_are_forgotten(world):
     pandas = pytest.importorskip("pandas")
@@ -297,19 +294,16 @@ def test_column_names_of_an_earlier_fit_are_forgotten(world):
     model.predict(world.x, domain_index=world.u)
 
 
-@pytest.mark.xfail(strict=True, reason="an error of torch's own", raises=RuntimeError)
 def test_rows_without_a_label_are_refused_in_a_sentence(world):
     with pytest.raises(ValueError, match="labelled"):
         CIDAClassifier(**SMALL).fit_rows(rows_of(world, labelled=torch.zeros(72, dtype=torch.bool)))
 
 
-@pytest.mark.xfail(strict=True, reason="one class is trained on, where fit refuses it")
 def test_labels_of_a_single_class_are_refused_as_fit_refuses_them(world):
     with pytest.raises(ValueError, match="one class"):
         CIDAClassifier(**SMALL).fit_rows(rows_of(world, torch.zeros(72, dtype=torch.long)))
 
 
-@pytest.mark.xfail(strict=True, reason="class_weight is passed over in silence")
 def test_class_weights_are_used_or_refused(world):
     rows = rows_of(world)
     plain = CIDAClassifier(**SMALL).fit_rows(rows)

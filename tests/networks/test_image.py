@@ -54,6 +54,16 @@ def test_the_size_that_a_layer_tells_is_the_one_it_gives(size, kernel, stride, p
     assert found.shape == (2, 2, layer.size(size), layer.size(size))
 
 
+@pytest.mark.parametrize("kernel", [2, 4])
+def test_the_size_of_an_even_kernel_is_right_or_the_kernel_is_refused(kernel):
+    try:
+        layer = Convolution(2, kernel)
+    except ValueError:
+        return
+    found = nn.Sequential(*layer.modules(1, 0.0))(torch.zeros(2, 1, 12, 12))
+    assert found.shape[-1] == layer.size(12)
+
+
 @pytest.mark.parametrize("size", [28, 12, 8])
 @pytest.mark.parametrize("layers", STACKS.values(), ids=STACKS)
 def test_every_stack_gives_a_vector_a_row(size, layers):

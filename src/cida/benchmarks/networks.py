@@ -23,6 +23,7 @@ class ImageNetworks:
     transformer_sees_image: bool = False
     transformer_hidden: tuple[int, ...] = (64, 64)
     dropout: float = 0.0
+    fold: int = 1
 
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder for an index in this space, its weights drawn with the seed."""
@@ -36,5 +37,5 @@ class ImageNetworks:
                 one_angle=not pixels and not any(space.turns),
             )
             return ImageEncoder(
-                self.size, self.layers, self.encoding_width, transformer, self.dropout
+                self.size, self.layers, self.encoding_width, transformer, self.dropout, self.fold
             )

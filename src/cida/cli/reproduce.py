@@ -45,8 +45,8 @@ class Reproduce:
 
     preset: str = "best"
     """best: our strongest recipe of each method; paper: the paper's settings, nothing added. For
-    digits also accurate: a larger network, trained longer; steady: the paper's networks in our
-    game."""
+    rotating-mnist also accurate: a larger network, trained longer; steady: the paper's networks in
+    our game."""
 
     protocol: str | None = None
     """For digits, clean: other digits are scored than trained on; paper: the same images are;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Integral
 
 import torch
 from torch import Tensor, nn
@@ -42,13 +44,11 @@ class Histogram(Discriminator):
         hidden: tuple[int, ...] = (128, 128, 128),
     ) -> None:
         super().__init__(body, hidden)
-        if (bins if isinstance(bins, int) else len(bins)) < 2:
-            raise ValueError(f"bins must be at least 2, got {bins}.")
         if not kernel >= 0:
             raise ValueError(f"kernel must not be negative, got {kernel}; 0 gives hard bins.")
         if not 0 <= smoothing < 1:
             raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}.")
-        self.bins = bins if isinstance(bins, int) else tuple(bins)
+        self.bins = _checked(bins)
         self.kernel = kernel
         self.smoothing = smoothing
         self.register_buffer("anchors", torch.zeros(0, 0, dtype=torch.float64))
@@ -92,3 +92,16 @@ class Histogram(Discriminator):
         parts = zip(torch.split(u, 8192), torch.split(weights, 8192), strict=True)
         means = [share @ self.target(part).to(share.dtype) for part, share in parts]
         return torch.stack(means).sum(0).clamp(min=1e-12).log()
+
+
+def _checked(bins: int | Sequence[float]) -> int | tuple[float, ...]:
+    if isinstance(bins, Sequence) and not isinstance(bins, str):
+        anchors = tuple(float(anchor) for anchor in bins)
+        if len(set(anchors)) < max(2, len(anchors)) or not all(map(math.isfinite, anchors)):
+            raise ValueError(
+                f"bins are the anchors {bins}; they must be two or more, all different."
+            )
+        return anchors
+    if not isinstance(bins, Integral) or bins < 2:
+        raise ValueError(f"bins must be at least 2, got {bins!r}.")
+    return int(bins)

@@ -61,6 +61,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     balance_bins: int = 30
     steps: int | None = None
     batch_size: int | None = None
+    source_batch_size: int | None = None
     learning_rate: float = 5e-4
     schedule: Literal["cosine", "constant"] = "cosine"
     averaging: float = 0.999
@@ -164,8 +165,13 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         numbers of about unit size. Needs an encoder of your own unless rows are vectors.
         """
         parameters.check_parameters(self.get_params(deep=False), len(rows))
-        self._row_shape = tuple(rows[torch.arange(1)].x.shape[1:])
+        if not len(rows.sources):
+            raise ValueError(f"rows has no labelled row among its {len(rows)}; label some.")
+        with isolated(0):  # a look-up may draw, and that must not be felt outside
+            self._row_shape = tuple(rows[torch.arange(1)].x.shape[1:])
         self.n_features_in_ = self._row_shape[0]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # an earlier fit's
         self.space_ = inputs.fit_space(self.space, rows.u)
         self.index_width_ = self.space_.width
         self._index_names = None
@@ -199,7 +205,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         training = Training(
             steps=self.steps or _default_steps(indexed, len(rows), batch),
             batch_size=batch,
-            source_batch_size=max(1, batch // 2) if indexed else batch,
+            source_batch_size=self.source_batch_size or (max(1, batch // 2) if indexed else batch),
             learning_rate=self.learning_rate,
             schedule=self.schedule,
             averaging=self.averaging,

@@ -39,8 +39,9 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     ----------
     discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", an instance, or
         None for no adversary (Source-Only).
-    game : "adversarial", "conditional" (the discriminator also sees the prediction), "adda", "mdd",
-        "cua", or a class of your own derived from `cida.games.Game`.
+    game : "adversarial", "conditional" (the discriminator also sees the prediction), "dann" (source
+        against target, no index), "adda", "mdd", "cua", or a class of your own derived from
+        `cida.games.Game`.
     space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. Lines by default.
     encoder, predictor : your own modules in place of the MLPs, with the weights they come with;
         ``fit`` trains a copy, in training mode throughout.
@@ -60,6 +61,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     balance_bins : cells along u that are drawn equally often; 1 draws rows as they come.
     steps, batch_size : None picks 6,000 steps and 128 rows (without an index 100 passes over the
         rows, between 300 and 6,000 steps).
+    source_batch_size : the labelled rows of a round, beside the ``batch_size`` of all rows; None
+        picks half of that.
     learning_rate, schedule : of Adam; "cosine" or "constant".
     averaging : the decay of the weight average; 0 keeps the last weights.
     standardise : whether X is centred and scaled inside.
@@ -112,6 +115,16 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         return targets
 
     def _learn_row_labels(self, y: Tensor) -> None:
+        if self.class_weight is not None:
+            raise ValueError(
+                f"class_weight is {self.class_weight!r}, which fit_rows does not read; give rows "
+                "their weight."
+            )
+        if y.is_floating_point() or int(y.min()) < 0 or int(y.max()) < 1:
+            raise ValueError(
+                f"rows have labels from {y.min().item():g} to {y.max().item():g} of type "
+                f"{y.dtype}; a classifier needs whole numbers 0 .. K - 1 of at least two classes."
+            )
         self.classes_ = np.arange(int(y.max()) + 1)
 
     def _prediction_weight(self, labels: Labels, weight: Array) -> Array:

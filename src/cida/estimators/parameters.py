@@ -29,6 +29,7 @@ _LEAST = {
     "balance_bins": 1,
     "steps": 1,
     "batch_size": 1,
+    "source_batch_size": 1,
     "averaging": 0,
 }
 _FRACTIONS = ("lambda_d", "curriculum", "averaging")
@@ -54,7 +55,7 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
     """Refuses settings that cannot work, by name."""
     for name, least in _LEAST.items():
         value = parameters[name]
-        if value is None and name in ("steps", "batch_size"):
+        if value is None and name in ("steps", "batch_size", "source_batch_size"):
             continue
         kind, word = (Real, "number") if name in _FRACTIONS else (Integral, "whole number")
         if not (isinstance(value, kind) and float(value) >= least):

@@ -39,6 +39,11 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
         return targets
 
     def _learn_row_labels(self, y: Tensor) -> None:
+        if y.dim() != 2 or y.shape[1] != 1 or not y.is_floating_point():
+            raise ValueError(
+                f"rows have labels of shape {tuple(y.shape)} and type {y.dtype}; a regressor needs "
+                "one column of floating-point numbers."
+            )
         self._y_mean, self._y_scale = 0.0, 1.0
 
     def _output_width(self) -> int:

@@ -36,7 +36,8 @@ class Convolution(NamedTuple):
 
     def size(self, size: int) -> int:
         """The side of the image that it gives for one of this side."""
-        return ((size - 1) // self.stride + 1) // self.pool
+        padded = size + 2 * (self.kernel // 2)
+        return ((padded - self.kernel) // self.stride + 1) // self.pool
 
 
 class ImageEncoder(nn.Module):
@@ -49,6 +50,8 @@ class ImageEncoder(nn.Module):
     ---------
     size: height and width of the images, which have one channel.
     layers: the convolutions.
+    fold: squares of so many pixels become channels first. Convolutions of one channel are slow,
+        above all their gradient to the image, which the transformer needs.
     outputs: the width of z.
     transformer: what turns the image.
     dropout: share of channels dropped after each convolution, for a probabilistic encoder.
@@ -61,13 +64,14 @@ class ImageEncoder(nn.Module):
         outputs: int,
         transformer: RotationTransformer,
         dropout: float = 0.0,
+        fold: int = 1,
         in_bfloat16: bool = False,
     ) -> None:
         super().__init__()
         self.transformer = transformer
         self.in_bfloat16 = in_bfloat16
-        modules: list[nn.Module] = []
-        channels = 1
+        modules: list[nn.Module] = [nn.PixelUnshuffle(fold)] if fold > 1 else []
+        channels, size = fold * fold, size // fold
         for layer in layers:
             modules += layer.modules(channels, dropout)
             channels, size = layer.channels, layer.size(size)
