@@ -21,7 +21,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-speed: $(VENV)/.installed
+speed: $(VENV)/.installed-test
 	$(BIN)/cida speed
 
 $(VENV)/bin/python:

@@ -169,7 +169,11 @@ BEST: Settings = {
 }
 # The mean of (cos u, sin u) is the same for two opposite angles as for all angles. Pushed hard, a
 # head that sees the mean alone finds that way out; gently, the curriculum holds.
-BEST_OF: dict[str, Settings] = {"cida": {"lambda_d": 0.3}}
+BEST_OF: dict[str, Settings] = {
+    "cida": {"lambda_d": 0.1},
+    "pcida": {"lambda_d": 0.1},
+    "adda": {"learning_rate": 1e-4},
+}
 
 # The paper's networks in our game: ceiling, curriculum, averaging.
 STEADY: Settings = {
@@ -177,9 +181,9 @@ STEADY: Settings = {
     "learning_rate": 1e-3,
     "predictor_hidden": (64, 64),
     "batch_norm": True,
-    "steps": 1200,
+    "steps": 1500,
 }
-STEADY_OF: dict[str, Settings] = {"cida": {"lambda_d": 5.0}, "pcida": {"lambda_d": 0.5}}
+STEADY_OF: dict[str, Settings] = {"cida": {"lambda_d": 5.0}, "adda": {"learning_rate": 1e-4}}
 
 # The paper's networks and its settings, with nothing added; u is a number, as there.
 PAPER: Settings = {
@@ -191,11 +195,12 @@ PAPER: Settings = {
     "discriminator_steps": 1,
     "ceiling": False,
     "balance_bins": 1,
-    "batch_size": 256,
+    "batch_size": 128,
+    "source_batch_size": 128,
     "learning_rate": 1e-4,
     "schedule": "constant",
     "averaging": 0.0,
-    "steps": 1200,
+    "steps": 1500,
 }
 
 # So few small digits need more passes over them, and less of a hurry.

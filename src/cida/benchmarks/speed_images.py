@@ -135,7 +135,7 @@ def _ours(rows: RotatingRows, steps: int, batch_size: int | None) -> tuple[Adver
     return game, Training(
         steps=2 * steps,
         batch_size=chosen["batch_size"],
-        source_batch_size=chosen["batch_size"] // 2,
+        source_batch_size=chosen["source_batch_size"],
         learning_rate=chosen["learning_rate"],
         averaging=chosen["averaging"],
         balance_bins=chosen["balance_bins"],
