@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Generic, Self, TypeVar
 
+import torch
 from torch import Tensor, nn
 
-from cida.games.base import Game, Parts, PredictionLoss, cross_entropy
+from cida.batch import Batch
+from cida.games.base import Game, Parts, PredictionLoss, cross_entropy, joined
 from cida.space import Space
 
 __all__ = ["Contested"]
@@ -64,6 +66,12 @@ class Contested(Game, Generic[A]):
 
     def players(self) -> dict[str, list[nn.Parameter]]:
         return {"discriminator": list(self.discriminator.parameters()), **super().players()}
+
+    def encode_sides(self, source: Batch, everyone: Batch) -> tuple[Tensor, Tensor]:
+        """z of the source batch, and the same followed by that of the target rows of everyone."""
+        z_both = self.encode(*joined(source, everyone))
+        z_source, z = torch.split(z_both, [len(source), len(everyone)])
+        return z_source, torch.cat([z_source, z[~everyone.labelled]])
 
     def encoders_share(self, value: Tensor, ceiling: Tensor | float) -> Tensor:
         """``-lambda_d min(V, c*)``, or ``-lambda_d V`` without the ceiling."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from cida.batch import Batch
-from cida.games.base import Move, Parts, frozen, joined
+from cida.games.base import Move, Parts, frozen
 from cida.games.contested import Contested
 from cida.games.merged import CEILING, SideDiscriminator
 
@@ -27,14 +27,11 @@ class DANN(Contested[SideDiscriminator]):
         return SideDiscriminator(parts.adversary(1))
 
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
-        z_both = self.encode(*joined(source, everyone))
-        z_source, z = torch.split(z_both, [len(source), len(everyone)])
+        z_source, z = self.encode_sides(source, everyone)
         prediction = self.prediction_value(z_source, source)
-        target = ~everyone.labelled
-        if not bool(target.any()):
+        if len(z) == len(z_source):
             yield Move("encoder", {"predictor": prediction}, figures={"prediction": prediction})
             return
-        z = torch.cat([z_source, z[target]])
         side = torch.arange(len(z)) >= len(z_source)
 
         for _ in range(self.discriminator_steps):

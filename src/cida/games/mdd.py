@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.batch import Batch
-from cida.games.base import Move, Parts, PredictionLoss, cross_entropy, frozen, joined, resting
+from cida.games.base import Move, Parts, PredictionLoss, cross_entropy, frozen, resting
 from cida.games.contested import Contested
 
 __all__ = ["MDD", "disparity"]
@@ -53,14 +53,11 @@ class MDD(Contested[nn.Module]):
         return (1 + gamma) * math.log1p(gamma) - gamma * math.log(gamma)
 
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
-        z_both = self.encode(*joined(source, everyone))
-        z_source, z = torch.split(z_both, [len(source), len(everyone)])
+        z_source, z = self.encode_sides(source, everyone)
         prediction = self.prediction_value(z_source, source)
-        target = ~everyone.labelled
-        if not bool(target.any()):
+        if len(z) == len(z_source):
             yield Move("encoder", {"predictor": prediction}, figures={"prediction": prediction})
             return
-        z = torch.cat([z_source, z[target]])
         with torch.no_grad(), resting(self.predictor):
             said = self.predictor(z).argmax(1)
 
