@@ -15,7 +15,10 @@ __all__ = ["ImageNetworks"]
 
 @dataclass(frozen=True)
 class ImageNetworks:
-    """An `ImageEncoder`: its transformer, its convolutions and the width of z."""
+    """An `ImageEncoder`: its transformer, its convolutions and the width of z.
+
+    With ``turns=False`` the transformer never learns, as that of the public code's baselines.
+    """
 
     size: int
     layers: tuple[Convolution, ...]
@@ -24,6 +27,7 @@ class ImageNetworks:
     transformer_hidden: tuple[int, ...] = (64, 64)
     dropout: float = 0.0
     fold: int = 1
+    turns: bool = True
 
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder for an index in this space, its weights drawn with the seed."""
@@ -37,5 +41,10 @@ class ImageNetworks:
                 one_angle=not pixels and not any(space.turns),
             )
             return ImageEncoder(
-                self.size, self.layers, self.encoding_width, transformer, self.dropout, self.fold
+                self.size,
+                self.layers,
+                self.encoding_width,
+                transformer.requires_grad_(self.turns),
+                self.dropout,
+                self.fold,
             )
