@@ -17,12 +17,23 @@ import torch
 
 from cida import Line
 from cida.benchmarks.catalogue import BENCHMARKS
+from cida.benchmarks.networks import ImageNetworks
 from cida.benchmarks.recipes import Recipe, recipes
 from cida.benchmarks.rotating import PAPER_NETWORKS
 
+
+class DeadTransformer(ImageNetworks):
+    """Never turns an image, as the transformer of the public code's baselines."""
+
+    def encoder(self, space, seed):
+        encoder = super().encoder(space, seed)
+        encoder.transformer.requires_grad_(False)
+        return encoder
+
+
 ALONE = Recipe("histogram", "Histogram head", {"index_in_encoder": False})
 BEST = recipes(BENCHMARKS["rotating-mnist"], "best")["histogram"]
-DEAD = replace(BEST.networks, turns=False)
+DEAD = DeadTransformer(**vars(BEST.networks))
 
 CHANGES = {
     "circle": {

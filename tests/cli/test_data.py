@@ -85,8 +85,8 @@ def test_nothing_reachable_is_one_sentence_and_exit_code_1(shelf, capsys, tmp_pa
     assert main(["data", "fetch", "mnist"]) == 1
     said = capsys.readouterr().err
     assert said == (
-        "cida: mnist could not be fetched (shelf: the shelf is empty): put one, two into "
-        f"{tmp_path}/mnist yourself, or use rotating-digits, which needs no download.\n"
+        "cida: mnist could not be fetched (shelf: the shelf is empty): put one, two, unpacked, "
+        f"into {tmp_path}/mnist yourself, or use rotating-digits, which needs no download.\n"
     )
     assert list((tmp_path / "mnist").iterdir()) == []
 

@@ -147,14 +147,14 @@ def test_a_run_that_fails_is_named_the_others_are_kept_and_the_exit_code_is_1(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["square"], "NAME is 'square'; known are circle, sine, rotating-mnist, rotating-digits."),
+        (["square"], "NAME is 'square'; known: circle, sine, rotating-mnist, rotating-digits."),
         (["sine", "--methods", "magic"], "methods has magic; known are source-only, adda"),
-        (["sine", "--preset", "magic"], "preset is 'magic'; known are best, paper."),
-        (["sine", "--protocol", "clean"], "protocol is 'clean'; known are points."),
-        (["rotating-digits", "--preset", "magic"], "preset is 'magic'; known are best"),
+        (["sine", "--preset", "magic"], "preset is 'magic'; known: best, paper."),
+        (["sine", "--protocol", "clean"], "protocol is 'clean'; known: points."),
+        (["rotating-digits", "--preset", "magic"], "preset is 'magic'; known: best"),
         (
             ["rotating-digits", "--protocol", "magic"],
-            "protocol is 'magic'; known are clean, paper, development.",
+            "protocol is 'magic'; known: clean, paper, development.",
         ),
         (["rotating-digits", "--methods", "mixture"], "methods has mixture; known are source-only"),
         (["sine", "--seeds", "0"], "seeds is 0; it must be at least 1."),

@@ -85,7 +85,7 @@ def test_a_run_tells_the_networks_it_was_made_with(whole):
     settings = words["settings"]
     assert words["world"] == "rotating-digits"
     assert settings["steps"] == 3
-    assert ["size", 12] in settings["networks"]["pairs"]
+    assert settings["networks"]["size"] == 12
 
 
 def test_a_killed_run_is_made_again_and_the_finished_one_is_not_touched(tmp_path, capsys):

@@ -15,10 +15,7 @@ __all__ = ["ImageNetworks"]
 
 @dataclass(frozen=True)
 class ImageNetworks:
-    """An `ImageEncoder`: its transformer, its convolutions and the width of z.
-
-    With ``turns=False`` the transformer never learns, as that of the public code's baselines.
-    """
+    """An `ImageEncoder`: its transformer, its convolutions and the width of z."""
 
     size: int
     layers: tuple[Convolution, ...]
@@ -27,7 +24,6 @@ class ImageNetworks:
     transformer_hidden: tuple[int, ...] = (64, 64)
     dropout: float = 0.0
     fold: int = 1
-    turns: bool = True
 
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder for an index in this space, its weights drawn with the seed."""
@@ -44,7 +40,7 @@ class ImageNetworks:
                 self.size,
                 self.layers,
                 self.encoding_width,
-                transformer.requires_grad_(self.turns),
+                transformer,
                 self.dropout,
                 self.fold,
             )

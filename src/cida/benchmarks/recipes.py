@@ -66,8 +66,10 @@ class Recipe:
 
     def words(self) -> dict[str, Any]:
         """The settings as JSON values."""
-        networks = {} if self.networks is None else {"networks": plain(asdict(self.networks))}
-        return {name: plain(value) for name, value in self.settings.items()} | networks
+        words = {name: plain(value) for name, value in self.settings.items()}
+        if self.networks is not None:
+            words["networks"] = {k: plain(v) for k, v in asdict(self.networks).items()}
+        return words
 
     def model(self, seed: int, callbacks: Sequence[Callback] = ()) -> CIDAClassifier:
         """The estimator, not fitted yet."""
@@ -102,7 +104,8 @@ class Benchmark:
     """An experiment: data to draw, methods, presets, and published numbers to stand beside ours.
 
     ``draw(seed, protocol)`` gives the data. ``domains`` are the classes that categorical methods
-    make of u: how many, or the middle of each. ``bins`` is for the histogram head.
+    make of u: how many, or the middle of each. ``bins`` is for the histogram head, ``cua_stages``
+    for CUA, which goes through one target bin after another. ``download`` names data to fetch.
     """
 
     name: str
@@ -112,7 +115,8 @@ class Benchmark:
     protocols: Mapping[str, str]
     bins: int
     domains: int | Sequence[float]
-    target_bins: int
+    cua_stages: int
+    download: str | None = None
     records: Mapping[str, Record] = field(default_factory=dict)
 
 
@@ -143,8 +147,7 @@ def _histogram(**settings: Any) -> Callable[[Benchmark], Settings]:
     return lambda benchmark: {"discriminator": Histogram(bins=benchmark.bins), **settings}
 
 
-# What makes each method what it is, whatever the preset. CUA goes through the source alone, then
-# through one target bin after another.
+# What makes each method what it is, whatever the preset.
 METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "source-only": ("Source-Only", _with(discriminator=None)),
     "adda": ("ADDA", _with(game="adda")),
@@ -152,7 +155,7 @@ METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "dann": ("DANN", _domains()),
     "cdann": ("CDANN", _domains(game="conditional")),
     "mdd": ("MDD", _with(game="mdd")),
-    "cua": ("CUA", lambda benchmark: {"game": "cua", "stages": benchmark.target_bins + 1}),
+    "cua": ("CUA", lambda benchmark: {"game": "cua", "stages": benchmark.cua_stages}),
     "cida": ("CIDA (L2)", _with(discriminator="l2")),
     "cida-l1": ("CIDA (L1)", _with(discriminator="l1")),
     "pcida": ("PCIDA (Gaussian)", _with(discriminator="gaussian")),

@@ -128,7 +128,8 @@ def _recipe() -> Recipe:
 
 def _ours(rows: RotatingRows, steps: int, batch_size: int | None) -> tuple[Adversarial, Training]:
     """The game, and a training of twice the steps: `step_ms` times the second half."""
-    recipe = _recipe().with_settings(steps=1, batch_size=batch_size)
+    source = None if batch_size is None else batch_size // 2
+    recipe = _recipe().with_settings(steps=1, batch_size=batch_size, source_batch_size=source)
     game = recipe.model(0).fit_rows(rows).game_
     assert isinstance(game, Adversarial)
     chosen = recipe.settings
@@ -277,7 +278,7 @@ def _rotations(digits: Digits, batch: int) -> dict[str, Callable[[], object]]:
 # --- bfloat16 ------------------------------------------------------------------------------------
 
 
-def bfloat16_time(steps: int = 10, batch: int = 384) -> ImageTime | None:
+def bfloat16_time(steps: int = 10, batch: int = 256) -> ImageTime | None:
     """The encoder, forward and backward, with its convolutions in bfloat16, against float32.
 
     None says that it crashed: some processors announce bfloat16 and then stop at an illegal

@@ -117,7 +117,7 @@ def _toy(name: str, draw: Any, domains: int, targets: int) -> Benchmark:
         protocols=PROTOCOLS,
         bins=domains,
         domains=domains,
-        target_bins=targets,
+        cua_stages=targets + 1,  # the source alone comes first
         records=RECORD[name],
     )
 

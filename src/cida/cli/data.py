@@ -12,7 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from cida.datasets import DOWNLOADS
 from cida.datasets.download import Dataset
 
-__all__ = ["Data", "Fetch", "List"]
+__all__ = ["Data", "Fetch", "List", "fetch"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Fetch:
         if self.name not in DOWNLOADS:
             raise ValueError(f"NAME is {self.name!r}; known data sets are {', '.join(DOWNLOADS)}.")
         dataset = DOWNLOADS[self.name]
-        origin = _fetch(dataset, console)
+        origin = fetch(dataset, console)
         for source in dict.fromkeys(origin.values()):
             count = list(origin.values()).count(source)
             _say(console, f"{count} of {len(dataset.files)} files from {source}, verified")
@@ -76,7 +76,8 @@ class Data:
         return self.what.run(console)
 
 
-def _fetch(dataset: Dataset, console: Console) -> dict[str, str]:
+def fetch(dataset: Dataset, console: Console) -> dict[str, str]:
+    """Gets what is not there yet, with a bar; returns the source of each file that was got."""
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),

@@ -12,7 +12,7 @@ from rich.console import Console
 from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
 from cida.benchmarks.tables import result_lines
 from cida.benchmarks.toys import DEMO, Points
-from cida.cli.reproduce import check_counts, check_methods, rich_table
+from cida.cli.reproduce import check_counts, check_methods, check_seed, rich_table
 from cida.datasets import circle
 from cida.files import write_atomically
 from cida.report import toy_report
@@ -50,6 +50,7 @@ class Demo:
         """Trains, prints the table, writes the files and prints the report's path last."""
         check_methods(self.methods, DEMO)
         check_counts(seeds=self.seeds, steps=self.steps)
+        check_seed(self.first_seed)
         outcomes = [outcome for seed in self._seeds for outcome in self._play(seed, console)]
         rows = [outcome.row for outcome in outcomes]
         write_results(self.out / "results.json", "circle", "demo", "training points", rows)

@@ -21,10 +21,12 @@ from cida.benchmarks.recipes import Benchmark
 from cida.benchmarks.runner import Outcome, read_outcome, versions, write_results
 from cida.benchmarks.tables import ResultLine, cells, markdown, result_lines
 from cida.benchmarks.toys import Points
+from cida.cli.data import fetch
+from cida.datasets import DOWNLOADS
 from cida.files import write_atomically
 from cida.report import rotating_report, toy_report
 
-__all__ = ["Reproduce", "check_counts", "check_methods", "rich_table"]
+__all__ = ["Reproduce", "check_counts", "check_methods", "check_seed", "rich_table"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,9 @@ class Reproduce:
     seeds: int = 5
     """How many seeds, counted from --first-seed; each draws its own points and its own start."""
 
-    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
-    """Which methods; all by default."""
+    methods: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME ...")] = None
+    """Which methods: source-only, adda, dann, cdann, mdd, cua, cida, pcida, histogram, oracle; for
+    points also cida-l1, mixture; for digits also dann-merged, histogram-line. All by default."""
 
     preset: str = "best"
     """best: our strongest recipe of each method; paper: the paper's settings, nothing added. For
@@ -74,12 +77,14 @@ class Reproduce:
     def run(self, console: Console) -> int:
         """Makes the runs, prints the table, writes the files and prints the report's path last."""
         self._check()
+        if self._benchmark.download:  # here, where it is seen, and once for all runs
+            fetch(DOWNLOADS[self._benchmark.download], console)
         tasks = self._tasks()
         try:
             done = self._play(tasks, console)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                "interrupted; finished runs are kept, --resume goes on"
+                "interrupted; finished runs are kept, --resume goes on."
             ) from None
         except BrokenProcessPool:
             raise ChildProcessError(
@@ -97,7 +102,8 @@ class Reproduce:
 
     @property
     def _folder(self) -> Path:
-        return self.out or Path("runs") / f"{self.name}-{self.preset}"
+        other = "" if self.protocol is None else f"-{self.protocol}"
+        return self.out or Path("runs") / f"{self.name}-{self.preset}{other}"
 
     @property
     def _benchmark(self) -> Benchmark:
@@ -107,17 +113,22 @@ class Reproduce:
     def _protocol(self) -> str:
         return self.protocol or self._benchmark.presets[self.preset].protocol
 
+    @property
+    def _methods(self) -> Sequence[str]:
+        return self._benchmark.methods if self.methods is None else self.methods
+
     def _check(self) -> None:
         check_name("NAME", self.name, BENCHMARKS)
         check_name("preset", self.preset, self._benchmark.presets)
         check_name("protocol", self._protocol, self._benchmark.protocols)
-        check_methods(self.methods or self._benchmark.methods, self._benchmark.methods)
+        check_methods(self._methods, self._benchmark.methods)
         check_counts(seeds=self.seeds, jobs=self.jobs, steps=self.steps)
+        check_seed(self.first_seed)
         if self.figures:
             _need_matplotlib()
 
     def _tasks(self) -> list[Task]:
-        names = list(dict.fromkeys(self.methods or self._benchmark.methods))
+        names = list(dict.fromkeys(self._methods))
         return [
             Task(
                 self.name,
@@ -202,7 +213,7 @@ class Reproduce:
             words.append(f"--steps {self.steps}")
         if self.protocol is not None:
             words.append(f"--protocol {self.protocol}")
-        if self.methods:
+        if self.methods is not None:
             words += ["--methods", *self.methods]
         return " ".join(words)
 
@@ -210,7 +221,13 @@ class Reproduce:
 def check_name(flag: str, name: str, known: Collection[str]) -> None:
     """Refuses a name that is not known."""
     if name not in known:
-        raise ValueError(f"{flag} is {name!r}; known are {', '.join(known)}.")
+        raise ValueError(f"{flag} is {name!r}; known: {', '.join(known)}.")
+
+
+def check_seed(first_seed: int) -> None:
+    """Refuses seeds that no generator takes."""
+    if first_seed < 0:
+        raise ValueError(f"first_seed is {first_seed}; it must not be negative.")
 
 
 def check_methods(methods: Sequence[str], known: Collection[str]) -> None:

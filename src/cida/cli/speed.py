@@ -23,7 +23,9 @@ class Speed:
     """Measures a full training step against the floor: the same networks on a fixed batch.
 
     On images it measures against a plain PyTorch loop, and how much of a step is rotation. Run it
-    on an idle machine. Example:  cida speed --steps 500
+    on an idle machine.
+
+    Example:  cida speed --steps 500
     """
 
     steps: int = 200

@@ -120,7 +120,8 @@ class Dataset:
         if missing:
             raise DownloadError(
                 f"{self.name} could not be fetched ({'; '.join(failures) or 'nothing to try'}): "
-                f"put {', '.join(item.name for item in missing)} into {self.folder} yourself"
+                f"put {', '.join(item.name for item in missing)}, unpacked, into {self.folder} "
+                f"yourself"
                 f"{self.otherwise}."
             )
         for part in self.folder.glob(".*.part") if origin else ():

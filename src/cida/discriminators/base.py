@@ -110,12 +110,11 @@ class Discriminator(nn.Module, ABC):
     def fit_blind(self, u: Tensor, weights: Tensor | None = None) -> None:
         """Fits the best encoding-blind belief on the rows of u under the sampler's weights.
 
-        Of very many rows every so manieth is enough: the sampler hands them over in the order of
-        their cells along u, so that each cell keeps its share.
+        Of very many rows every so manieth along u is enough.
         """
         weights = u.new_ones(len(u)) if weights is None else weights
         if len(u) > BLIND_ROWS:
-            kept = thinned(len(u), BLIND_ROWS)
+            kept = u[:, 0].argsort(stable=True)[thinned(len(u), BLIND_ROWS)]
             u, weights = u[kept], weights[kept]
         share = weights.double() / weights.double().sum()
         self.blind = self.best_constant(u, share).to(torch.get_default_dtype())[None]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -67,6 +68,8 @@ class Histogram(Discriminator):
             )
         apart = self.space.distance(self.anchors, self.anchors)
         apart.fill_diagonal_(torch.inf)
+        if not isinstance(self.bins, int) and float(apart.min()) == 0:
+            raise ValueError(f"bins are the anchors {self.bins}; two of them are the same place.")
         self.bandwidth = (self.kernel * apart.min(1).values.mean()).clamp(min=1e-12)
 
     @property
@@ -95,13 +98,13 @@ class Histogram(Discriminator):
 
 
 def _checked(bins: int | Sequence[float]) -> int | tuple[float, ...]:
-    if isinstance(bins, Sequence) and not isinstance(bins, str):
-        anchors = tuple(float(anchor) for anchor in bins)
-        if len(set(anchors)) < max(2, len(anchors)) or not all(map(math.isfinite, anchors)):
+    if isinstance(bins, Sequence | np.ndarray):
+        numbers = [anchor for anchor in bins if isinstance(anchor, Real) and math.isfinite(anchor)]
+        if len(set(numbers)) < max(2, len(bins)):
             raise ValueError(
-                f"bins are the anchors {bins}; they must be two or more, all different."
+                f"bins are the anchors {bins!r}; give two or more finite numbers, all different."
             )
-        return anchors
+        return tuple(map(float, numbers))
     if not isinstance(bins, Integral) or bins < 2:
         raise ValueError(f"bins must be at least 2, got {bins!r}.")
     return int(bins)

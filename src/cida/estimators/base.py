@@ -165,10 +165,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         numbers of about unit size. Needs an encoder of your own unless rows are vectors.
         """
         parameters.check_parameters(self.get_params(deep=False), len(rows))
-        if not len(rows.sources):
-            raise ValueError(f"rows has no labelled row among its {len(rows)}; label some.")
-        with isolated(0):  # a look-up may draw, and that must not be felt outside
-            self._row_shape = tuple(rows[torch.arange(1)].x.shape[1:])
+        self._row_shape = inputs.check_rows(rows)
         self.n_features_in_ = self._row_shape[0]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # an earlier fit's

@@ -62,7 +62,7 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     steps, batch_size : None picks 6,000 steps and 128 rows (without an index 100 passes over the
         rows, between 300 and 6,000 steps).
     source_batch_size : the labelled rows of a round, beside the ``batch_size`` of all rows; None
-        picks half of that.
+        picks half of that, or all of it where there is no index.
     learning_rate, schedule : of Adam; "cosine" or "constant".
     averaging : the decay of the weight average; 0 keeps the last weights.
     standardise : whether X is centred and scaled inside.

@@ -13,7 +13,9 @@ import torch
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from torch import Tensor
 
+from cida.batch import Rows
 from cida.space import Space, line_space, thinned
+from cida.training import isolated
 
 __all__ = ["CidaWarning", "Labels"]
 
@@ -120,6 +122,21 @@ def check_index(domain_index: Any, rows: int, width: int | None = None) -> Tenso
             "give the same index columns in the same order."
         )
     return torch.from_numpy(np.ascontiguousarray(values))
+
+
+def check_rows(rows: Rows) -> tuple[int, ...]:
+    """The shape of a row as it is dealt; refuses what the players cannot take."""
+    if not len(rows.sources):
+        raise ValueError(f"rows has no labelled row among its {len(rows)}; label some.")
+    check_finite("rows.u", rows.u.numpy())
+    with isolated(0):  # a look-up may draw, and that must not be felt outside
+        first = rows[torch.arange(1)].x
+    if first.dim() < 2 or first.dtype != torch.float32:
+        raise ValueError(
+            f"rows deals x of shape {tuple(first.shape)} and type {first.dtype} for one row; it "
+            "must deal float32 numbers, at least one a row."
+        )
+    return tuple(first.shape[1:])
 
 
 def index_names(domain_index: Any) -> list[str] | None:

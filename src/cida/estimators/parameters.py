@@ -99,6 +99,8 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
             f"batch_norm needs batches of at least 4 rows, and batch_size is {batch_size} with "
             f"{rows} rows in X; raise it, or leave batch_norm out."
         )
+    if parameters["batch_norm"] and parameters["source_batch_size"] == 1:
+        raise ValueError("batch_norm needs more than 1 row, and source_batch_size is 1; raise it.")
     if batch_size is not None and batch_size > rows:
         raise ValueError(
             f"batch_size is {batch_size} but X has only {rows} rows; lower it, or leave it out."

@@ -50,11 +50,11 @@ class ImageEncoder(nn.Module):
     ---------
     size: height and width of the images, which have one channel.
     layers: the convolutions.
-    fold: squares of so many pixels become channels first. Convolutions of one channel are slow,
-        above all their gradient to the image, which the transformer needs.
     outputs: the width of z.
     transformer: what turns the image.
     dropout: share of channels dropped after each convolution, for a probabilistic encoder.
+    fold: squares of so many pixels a side become channels first. Convolutions of one channel are
+        slow, above all their gradient to the image, which the transformer needs.
     """
 
     def __init__(
@@ -70,11 +70,15 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.transformer = transformer
         self.in_bfloat16 = in_bfloat16
+        if size % fold:
+            raise ValueError(f"fold is {fold}, which does not divide the size {size}.")
         modules: list[nn.Module] = [nn.PixelUnshuffle(fold)] if fold > 1 else []
         channels, size = fold * fold, size // fold
         for layer in layers:
             modules += layer.modules(channels, dropout)
             channels, size = layer.channels, layer.size(size)
+        if size < 1:
+            raise ValueError(f"layers leave no pixel of the image: {list(layers)}; pool less.")
         self.convolutions = nn.Sequential(*modules)
         self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.last = nn.Linear(channels * size * size, outputs)

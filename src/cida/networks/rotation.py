@@ -22,8 +22,8 @@ class RotationTransformer(nn.Module):
     is the better bias (``one_angle``: theta = 2 pi h): a network goes on straight where it has not
     been yet, and so does the true angle.
 
-    It starts as the identity: the last layer's weights are zero and its bias (1, 0), but the layers
-    below are alive, so gradients arrive at once.
+    It starts as the identity: the last layer's weights are zero and its bias is (1, 0), or 0 for
+    one angle, but the layers below are alive, so gradients arrive at once.
 
     Arguments
     ---------
@@ -31,6 +31,7 @@ class RotationTransformer(nn.Module):
     pixels: how many pixels an image has if h sees it too, as in the paper; 0 for h(u).
     hidden: widths of h.
     dropout: share of h's hidden numbers dropped, for a probabilistic encoder.
+    one_angle: whether h is one number, the angle in turns.
     """
 
     def __init__(
