@@ -315,7 +315,7 @@ def test_a_preset_names_a_protocol_that_there_is_and_changes_methods_that_there_
     found = recipes(benchmark, preset)
     assert tuple(found) == METHODS
     assert [name for name, recipe in found.items() if recipe.oracle] == ["oracle"]
-    assert found["cua"].settings["stages"] == 8
+    assert found["cua"].settings["stages"] == 7
     assert found["dann"].settings["discriminator"].bins == tuple(45 * k + 22.5 for k in range(8))
     assert found["dann"].settings["discriminator"].kernel == 0
 

@@ -34,7 +34,7 @@ EVERY = torch.linspace(0, 360, 121, dtype=torch.float64)
 def runs(tmp_path_factory):
     """A sample, and runs of two methods: u is on the line for one, on the circle for the other."""
     outcomes = []
-    for method in ("cida", "source-only"):
+    for method in ("histogram-line", "source-only"):
         folder = tmp_path_factory.mktemp(method)
         task = Task("rotating-digits", "best", "development", method, 100, folder, steps=5)
         outcomes.append(run_recipe(task.recipe, task.sample, task.seed, folder))
@@ -206,7 +206,10 @@ def test_the_right_answer_keeps_the_place_of_the_source(place):
 def test_each_method_has_its_learned_angle_beside_the_right_answer(runs):
     sample, outcomes = runs
     figure = angle_figure(sample, outcomes)
-    assert [title.split(":")[0] for title in titles(figure)] == ["CIDA (L2)", "Source-Only"]
+    assert [title.split(":")[0] for title in titles(figure)] == [
+        "Histogram head, u on a line",
+        "Source-Only",
+    ]
     for ax, outcome in zip(visible(figure), outcomes, strict=True):
         (line,) = lines(ax, "learned angle, first seed")
         upright = sample.scored_digits.images[:1].float() / 255
@@ -222,7 +225,8 @@ def test_each_method_has_its_learned_angle_beside_the_right_answer(runs):
 def test_digits_are_shown_as_they_come_and_as_each_transformer_turns_them(runs):
     with torch.no_grad():
         figure = digits_figure(*runs)
-    assert [ax.get_ylabel() for ax in figure.axes] == ["as they come", "CIDA (L2)", "Source-Only"]
+    rows = [ax.get_ylabel().replace("\n", " ") for ax in figure.axes]
+    assert rows == ["as they come", "Histogram head, u on a line", "Source-Only"]
     sheets = [ax.images[0].get_array() for ax in figure.axes]
     assert {sheet.shape for sheet in sheets} == {(3 * 12, 18 * 12)}
     assert figure.axes[0].get_xticklabels()[9].get_text() == "180°"
