@@ -98,9 +98,9 @@ def test_the_head_gives_a_direction_of_length_one(kind):
     assert found.std(0).min() > 0
 
 
-def test_one_angle_is_what_the_head_says_in_turns():
+def test_one_angle_is_what_the_head_says():
     transformer = crooked(some_transformer(one_angle=True))
-    angle = 2 * math.pi * transformer.head(transformer.body(some_index()))
+    angle = transformer.head(transformer.body(some_index()))
     assert angle.shape == (6, 1)
     found = transformer.cos_sin(some_images(), some_index())
     assert torch.allclose(found, torch.cat([angle.cos(), angle.sin()], dim=1), atol=1e-5)
@@ -157,7 +157,7 @@ def test_one_angle_that_falls_along_a_line_undoes_the_turn_as_well():
     transformer = RotationTransformer(1, hidden=(2,), one_angle=True)
     transformer.body = passing_on(1)
     low, high = space.embed(torch.tensor([[0.0], [345.0]]).double()).flatten().tolist()
-    slope = -(345 / 360) / (high - low)  # in turns
+    slope = -math.radians(345) / (high - low)
     with torch.no_grad():
         transformer.head.weight.copy_(torch.tensor([[slope, -slope]]))
         transformer.head.bias.fill_(-slope * low)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from cida.images import rotate
 from cida.networks.mlp import MLP
-from cida.space.base import TURN
 
 __all__ = ["RotationTransformer"]
 
@@ -19,7 +18,7 @@ class RotationTransformer(nn.Module):
 
     The paper's supplement: a spatial transformer that may only rotate, the bias that makes the
     experiment learnable. A direction has no seam, as a circular index has none. On a line one angle
-    is the better bias (``one_angle``: theta = 2 pi h): a network goes on straight where it has not
+    is the better bias (``one_angle``: theta = h): a network goes on straight where it has not
     been yet, and so does the true angle.
 
     It starts as the identity: the last layer's weights are zero and its bias is (1, 0), or 0 for
@@ -31,7 +30,7 @@ class RotationTransformer(nn.Module):
     pixels: how many pixels an image has if h sees it too, as in the paper; 0 for h(u).
     hidden: widths of h.
     dropout: share of h's hidden numbers dropped, for a probabilistic encoder.
-    one_angle: whether h is one number, the angle in turns.
+    one_angle: whether h is one number, the angle in radians.
     """
 
     def __init__(
@@ -56,8 +55,7 @@ class RotationTransformer(nn.Module):
         seen = torch.cat([index, images.flatten(1)], dim=1) if self.sees_image else index
         found = self.head(self.body(seen))
         if self.one_angle:
-            angle = TURN * found
-            return torch.cat([angle.cos(), angle.sin()], dim=1)
+            return torch.cat([found.cos(), found.sin()], dim=1)
         return nn.functional.normalize(found, dim=1)
 
     def forward(self, images: Tensor, index: Tensor) -> Tensor:
