@@ -169,6 +169,7 @@ def angle_figure(sample: Turning, outcomes: Sequence[Outcome]) -> Figure:
         ax.plot(u, found.theta, "C0", linewidth=1.6, label="learned angle, first seed")
         wrong = np.abs(_wrapped(found.theta - answer))[u.numpy() > INTERVAL_DEGREES].mean()
         ax.set_title(f"{outcome.recipe.title}: off by {wrong:.0f}°", fontsize=9)
+        ax.set(ylim=(-570, 210))  # all right answers; who goes astray may leave the picture
         ax.yaxis.set_major_locator(MultipleLocator(180))
     _finish(figure, axes, "learned angle, degrees")
     return figure
