@@ -212,7 +212,7 @@ def test_when_nothing_can_be_reached_one_sentence_says_what_was_tried_and_what_t
     host = f"127.0.0.1:{server.server_port}"
     assert str(caught.value) == (
         f"some could not be fetched ({host}: Not Found; 127.0.0.1:9: Connection refused): "
-        f"put digits into {tmp_path}/some yourself, or do without."
+        f"put digits, unpacked, into {tmp_path}/some yourself, or do without."
     )
     assert isinstance(caught.value, OSError)
     assert left(tmp_path) == []

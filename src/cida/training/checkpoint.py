@@ -52,10 +52,11 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], di
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        # Only now: a safetensors file opens with its header's length, which may look the same.
         with path.open("rb") as file:
-            start = file.read(2)
-        if start[:1] == b"\x80" or start == b"PK":
+            start = file.read(8)
+        # A safetensors file opens with its header's length, which may have the same first bytes,
+        # but then has zeros where a pickle has its first instruction.
+        if (start[:1] == b"\x80" and any(start[2:])) or start[:2] == b"PK":
             raise ModelFileError(
                 f"{path} is a pickle (or a torch.save archive), which can run any code when it is "
                 "opened; cida reads only files written by its own save()."
