@@ -163,8 +163,8 @@ BEST: Settings = {
     "balance_bins": 72,
     "steps": 1000,
 }
-# On the circle the heads that see a moment or two have blind spots (docs/theory.md). Pushed hard they
-# end up there; gently, the curriculum holds. ADDA's second half has no labels to hold it.
+# On the circle the heads that see a moment or two have blind spots (docs/theory.md). Pushed hard
+# they end up there; gently, the curriculum holds. ADDA's second half has no labels to hold it.
 BEST_OF: dict[str, Settings] = {
     "cida": {"lambda_d": 0.3},
     "pcida": {"lambda_d": 0.03},
