@@ -164,10 +164,11 @@ BEST: Settings = {
     "steps": 1000,
 }
 # On the circle the heads that see a moment or two have blind spots (docs/theory.md). Pushed hard
-# they end up there; gently, the curriculum holds. ADDA's second half has no labels to hold it.
+# they end up there; gently, the curriculum holds. The Gaussian has none such on a line. ADDA's
+# second half has no labels to hold it.
 BEST_OF: dict[str, Settings] = {
-    "cida": {"lambda_d": 0.3},
-    "pcida": {"lambda_d": 0.03},
+    "cida": {"lambda_d": 0.1},
+    "pcida": {"space": Line(), "lambda_d": 0.1},
     "adda": {"learning_rate": 1e-4},
 }
 
