@@ -9,6 +9,7 @@ from torch import nn
 from cida.batch import Rows
 from cida.datasets import circle
 from cida.games import CUA, squared_error
+from cida.games.memory import Memory
 from cida.games.merged import SideDiscriminator
 from cida.networks import MLP, PlainEncoder
 from cida.space import Line
@@ -203,3 +204,15 @@ def test_labels_are_predicted_in_evaluation_mode_and_training_goes_on():
     assert game.predictor[0].training
     said = game.eval().predict(rows.x[bin_of == 3], rows.u[bin_of == 3]).argmax(1)
     assert torch.equal(game.memory.labels[bin_of == 3], said)
+
+
+def test_nothing_is_predicted_when_no_row_is_waiting():
+    rows = Rows(torch.zeros(3, 2), torch.tensor([0, 1, 0]), torch.zeros(3), torch.ones(3) == 1)
+
+    def predict(x, u):
+        raise AssertionError("no row to predict")
+
+    memory = Memory()
+    memory.enter_stage(rows, torch.arange(3), predict)
+    memory.enter_stage(rows, torch.arange(3), predict)
+    assert memory.known.all()

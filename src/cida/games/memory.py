@@ -32,7 +32,7 @@ class Memory:
         if len(self.known) != len(rows):
             self.labels, self.known = rows.y.clone(), rows.labelled.clone()
         waiting = self.reached[~self.known[self.reached]]
-        for part in torch.split(waiting, 4096):
+        for part in torch.split(waiting, 4096) if len(waiting) else ():
             batch = rows[part]
             output = predict(batch.x, batch.u)
             label = output.argmax(1) if batch.has_classes else output
