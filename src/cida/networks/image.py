@@ -53,8 +53,7 @@ class ImageEncoder(nn.Module):
     outputs: the width of z.
     transformer: what turns the image.
     dropout: share of channels dropped after each convolution, for a probabilistic encoder.
-    fold: squares of so many pixels a side become channels first. Convolutions of one channel are
-        slow, above all their gradient to the image, which the transformer needs.
+    fold: squares of so many pixels a side become channels before the first convolution.
     """
 
     def __init__(
