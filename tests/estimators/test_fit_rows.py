@@ -1,7 +1,7 @@
 """`fit_rows`: training on rows as they are dealt, without scaling and without reading labels."""
 
 import numpy as np
-import pandas
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -284,7 +284,7 @@ def test_numbers_in_one_dimension_are_refused(world):
 
 @pytest.mark.filterwarnings("error:X does not have valid feature names")
 def test_column_names_of_an_earlier_fit_are_forgotten(world):
-    table = pandas.DataFrame(world.x, columns=["across", "up"])
+    table = pd.DataFrame(world.x, columns=["across", "up"])
     model = CIDAClassifier(**SMALL)
     model.fit(table, world.training_labels, domain_index=world.u).fit_rows(rows_of(world))
     assert not hasattr(model, "feature_names_in_")
