@@ -1,4 +1,4 @@
-"""Which parts carry the result? The histogram head with one change at a time.
+"""Which parts carry the result? Mostly the histogram head, with one change at a time.
 
     python examples/ablation.py circle --seeds 3 --first-seed 100
     python examples/ablation.py rotating-mnist --seeds 3 --first-seed 100
@@ -19,7 +19,6 @@ from cida import Line
 from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.networks import ImageNetworks
 from cida.benchmarks.recipes import Recipe, recipes
-from cida.benchmarks.rotating import PAPER_NETWORKS
 
 
 class DeadTransformer(ImageNetworks):
@@ -31,9 +30,34 @@ class DeadTransformer(ImageNetworks):
         return encoder
 
 
+class QuietIndex(ImageNetworks):
+    """h(x, u) gets u as it is, two numbers among 784 pixels."""
+
+    def encoder(self, space, seed):
+        encoder = super().encoder(space, seed)
+        encoder.transformer.loudness = 1.0
+        return encoder
+
+
+class NoDirectIndex(ImageNetworks):
+    """The last layer of h(u) sees u through the ReLUs alone."""
+
+    def encoder(self, space, seed):
+        encoder = super().encoder(space, seed)
+        heard = torch.ones_like(encoder.transformer.head.weight)
+        heard[:, -encoder.transformer.direct_width :] = 0
+        encoder.transformer.head.weight.register_hook(lambda gradient: gradient * heard)
+        return encoder
+
+
+def with_networks(recipe: Recipe, kind: type[ImageNetworks]) -> Recipe:
+    return replace(recipe, networks=kind(**vars(recipe.networks)))
+
+
 ALONE = Recipe("histogram", "Histogram head", {"index_in_encoder": False})
 BEST = recipes(BENCHMARKS["rotating-mnist"], "best")["histogram"]
-DEAD = DeadTransformer(**vars(BEST.networks))
+PCIDA = recipes(BENCHMARKS["rotating-mnist"], "best")["pcida"]
+STEADY = recipes(BENCHMARKS["rotating-mnist"], "steady")["histogram"]
 
 CHANGES = {
     "circle": {
@@ -56,12 +80,15 @@ CHANGES = {
         "no curriculum": BEST.with_settings(curriculum=0.0),
         "no ceiling": BEST.with_settings(ceiling=False),
         "no ceiling, no curriculum": BEST.with_settings(ceiling=False, curriculum=0.0),
-        "a transformer that never turns": replace(BEST, networks=DEAD),
-        "the paper's networks": replace(BEST, networks=PAPER_NETWORKS),
+        "a transformer that never turns": with_networks(BEST, DeadTransformer),
         "u on a line": BEST.with_settings(space=Line()),
         "learning rate 1e-4": BEST.with_settings(learning_rate=1e-4),
         "1 discriminator step": BEST.with_settings(discriminator_steps=1),
         "no weight averaging": BEST.with_settings(averaging=0.0),
+        "PCIDA": PCIDA,
+        "PCIDA, u through the ReLUs alone": with_networks(PCIDA, NoDirectIndex),
+        "the paper's networks (steady)": STEADY,
+        "the paper's networks, u not scaled up": with_networks(STEADY, QuietIndex),
     },
 }
 PROTOCOL = {"circle": "points", "rotating-mnist": "development"}

@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 
 __all__ = ["rotate", "rotate_degrees"]
 
 
-def rotate(images: Tensor, cos_sin: Tensor, nearest: bool = False) -> Tensor:
+def rotate(images: Tensor, cos_sin: Tensor, nearest: bool = False, fold: int = 1) -> Tensor:
     """Turns each image ``(n, channels, height, width)`` about its middle, anticlockwise.
 
     ``cos_sin`` has a row ``(cos a, sin a)`` for each image, through which gradients pass. Pixels
-    are interpolated bilinearly, or taken from the nearest; what comes from outside is 0.
+    are interpolated bilinearly, or taken from the nearest; what comes from outside is 0. With
+    ``fold`` the result is what `torch.nn.PixelUnshuffle` makes of it: squares of so many pixels a
+    side become channels. The squares are sampled in that order, so that nothing is copied.
     """
-    if not len(images):
-        return images
-    cos, sin = cos_sin.to(images.dtype).unbind(1)
-    none = torch.zeros_like(cos)
-    # The grid says where each pixel of the result comes from: turned back. Rows point down, and
-    # both sides count as 2, whatever their number of pixels.
-    height, width = images.shape[2:]
-    across, down = sin * (height / width), sin * (width / height)
-    back = torch.stack([cos, -across, none, down, cos, none], dim=1).view(-1, 2, 3)
-    grid = nn.functional.affine_grid(back, list(images.shape), align_corners=False)
+    n, channels, height, width = images.shape
+    if not n:
+        return images.new_empty(0, channels * fold**2, height // fold, width // fold)
+    places = _places(height, width, fold).to(images.dtype)
+    grid = (cos_sin.to(images.dtype) @ places).view(n, -1, fold**2, 2)
     mode = "nearest" if nearest else "bilinear"
-    return nn.functional.grid_sample(images, grid, mode=mode, align_corners=False)
+    turned = nn.functional.grid_sample(images, grid, mode=mode, align_corners=False)
+    squares = turned.view(n, channels, height // fold, width // fold, fold**2)
+    return squares.permute(0, 1, 4, 2, 3).flatten(1, 2)
+
+
+@cache
+def _places(height: int, width: int, fold: int) -> Tensor:
+    """Where the pixels of the result come from: turned back, as a linear map of (cos a, sin a).
+
+    Pixel after pixel, its place across and its place down. Rows point down, and both sides count
+    as 2, whatever their number of pixels.
+    """
+    across = (2 * torch.arange(width, dtype=torch.float64) + 1) / width - 1
+    down = (2 * torch.arange(height, dtype=torch.float64) + 1) / height - 1
+    both = torch.stack([across.expand(height, width), down[:, None].expand(height, width)])
+    across, down = nn.functional.pixel_unshuffle(both[:, None], fold).permute(0, 2, 3, 1)
+    of_cos = torch.stack([across, down], dim=-1)
+    of_sin = torch.stack([-down * (height / width), across * (width / height)], dim=-1)
+    return torch.stack([of_cos.flatten(), of_sin.flatten()])
 
 
 def rotate_degrees(images: Tensor, angle_degrees: Tensor, nearest: bool = False) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from cida.images import rotate_degrees
-from cida.networks import MLP, RotationTransformer
+from cida.networks import RotationTransformer
 from cida.space import Line, Periodic
 from cida.training import isolated
 
@@ -45,6 +45,11 @@ def crooked(transformer):
     with isolated(1), torch.no_grad():
         nn.init.normal_(transformer.head.weight)
     return transformer
+
+
+def answer_of(transformer, index):
+    """The head's, which sees the body's and the index itself."""
+    return transformer.head(torch.cat([transformer.body(index), index], dim=1))
 
 
 def linear_layers(transformer):
@@ -100,7 +105,7 @@ def test_the_head_gives_a_direction_of_length_one(kind):
 
 def test_one_angle_is_what_the_head_says():
     transformer = crooked(some_transformer(one_angle=True))
-    angle = transformer.head(transformer.body(some_index()))
+    angle = answer_of(transformer, some_index())
     assert angle.shape == (6, 1)
     found = transformer.cos_sin(some_images(), some_index())
     assert torch.allclose(found, torch.cat([angle.cos(), angle.sin()], dim=1), atol=1e-5)
@@ -110,7 +115,7 @@ def test_one_angle_is_what_the_head_says():
 
 def test_a_direction_is_the_heads_answer_whatever_its_length():
     transformer = crooked(some_transformer())
-    answer = transformer.head(transformer.body(some_index()))
+    answer = answer_of(transformer, some_index())
     angle = torch.atan2(answer[:, 1], answer[:, 0])
     turned = rotate_degrees(some_images(), torch.rad2deg(angle))
     assert torch.allclose(transformer(some_images(), some_index()), turned, atol=1e-5)
@@ -127,25 +132,23 @@ def smooth(count):
     return blob.expand(count, 1, 28, 28)
 
 
-def passing_on(width):
-    """A body that gives its inputs on: ``(relu(v), relu(-v))``."""
-    body = MLP(width, (2 * width,))
+def asleep(transformer):
+    """The same with a body of which no ReLU is awake."""
     with torch.no_grad():
-        body[0].weight.copy_(torch.cat([torch.eye(width), -torch.eye(width)]))
-        body[0].bias.zero_()
-    return body
+        for layer in linear_layers(transformer):
+            layer.weight.zero_()
+            layer.bias.fill_(-1.0)
+    return transformer
 
 
-def test_a_head_that_says_minus_the_angle_undoes_the_turn():
+def test_a_head_that_says_minus_the_angle_undoes_the_turn_even_if_the_body_is_asleep():
     u = torch.arange(0, 360, 15, dtype=torch.float64)[:, None]
     turned = rotate_degrees(smooth(len(u)), u)
-    space = Periodic(360)
-    transformer = RotationTransformer(2, hidden=(4,))
-    transformer.body = passing_on(2)
+    transformer = asleep(RotationTransformer(2, hidden=(4,)))
     with torch.no_grad():  # (cos, sin) -> (cos, -sin)
-        transformer.head.weight.copy_(torch.tensor([[1.0, 0, -1, 0], [0, -1, 0, 1]]))
+        transformer.head.weight[:, 4:].copy_(torch.tensor([[1.0, 0], [0, -1]]))
         transformer.head.bias.zero_()
-    upright = transformer(turned, space.embed(u).float())
+    upright = transformer(turned, Periodic(360).embed(u).float())
     # Two bilinear interpolations of a blob with curvature at most 1 / 9 in each direction.
     assert (upright - smooth(len(u))).abs().max() < 2 / 36
     assert (turned - smooth(len(u))).abs().max() > 0.5
@@ -154,12 +157,11 @@ def test_a_head_that_says_minus_the_angle_undoes_the_turn():
 def test_one_angle_that_falls_along_a_line_undoes_the_turn_as_well():
     u = torch.arange(0, 360, 15, dtype=torch.float64)[:, None]
     space = Line().fit(u)
-    transformer = RotationTransformer(1, hidden=(2,), one_angle=True)
-    transformer.body = passing_on(1)
+    transformer = asleep(RotationTransformer(1, hidden=(2,), one_angle=True))
     low, high = space.embed(torch.tensor([[0.0], [345.0]]).double()).flatten().tolist()
     slope = -math.radians(345) / (high - low)
     with torch.no_grad():
-        transformer.head.weight.copy_(torch.tensor([[slope, -slope]]))
+        transformer.head.weight[:, 2:].fill_(slope)
         transformer.head.bias.fill_(-slope * low)
     upright = transformer(rotate_degrees(smooth(len(u)), u), space.embed(u).float())
     assert (upright - smooth(len(u))).abs().max() < 2 / 36
@@ -175,6 +177,20 @@ def test_only_one_that_sees_the_image_lets_it_decide_the_angle(pixels, one_angle
     angles = [transformer.cos_sin(some_images(seed=seed), some_index()) for seed in (0, 1)]
     assert torch.equal(*angles) != bool(pixels)
     assert transformer.sees_image == bool(pixels)
+
+
+@pytest.mark.parametrize("space", [Periodic(360), Line()], ids=repr)
+def test_the_index_is_as_loud_as_all_pixels_together(space):
+    u = torch.tensor([[0.0], [360.0]], dtype=torch.float64)
+    index = space.fit(u).embed(u).float()[1:]
+    width = space.embedding_width
+    with isolated(0):
+        transformer = RotationTransformer(width, 784, (4096,))
+    weight = linear_layers(transformer)[0].weight
+    of_index = weight[:, :width] @ (transformer.loudness * index[0])
+    of_image = weight[:, width:] @ torch.ones(784)
+    expected = index[0].square().mean().sqrt()
+    assert (of_index.std() / of_image.std() / expected).item() == pytest.approx(1, abs=0.1)
 
 
 def test_the_angle_depends_on_the_index(kind):

@@ -136,18 +136,19 @@ def _draw_digits(seed: int, protocol: str) -> Turning:
 MIDDLES = tuple(INTERVAL_DEGREES * (interval + 0.5) for interval in range(INTERVALS))
 
 FAST = ImageNetworks(
-    28, (Convolution(16), Convolution(32, pool=2), Convolution(64, pool=2)), fold=2
+    28, (Convolution(16, pool=2), Convolution(64, pool=2), Convolution(64)), fold=2
 )
 ACCURATE = ImageNetworks(
-    28, (Convolution(24), Convolution(48, pool=2), Convolution(96, pool=2)), 96, fold=2
+    28, (Convolution(24, pool=2), Convolution(96, pool=2), Convolution(128)), 96, fold=2
 )
 # Four convolutions, three layers to predict and four to discriminate, and a transformer that sees
 # image and index, as the supplement says; the widths are not in the paper.
 PAPER_NETWORKS = ImageNetworks(
     28,
-    tuple(Convolution(channels, 3, 2) for channels in (32, 64, 64, 64)),
+    (Convolution(16, pool=2), Convolution(64, pool=2), Convolution(64), Convolution(64)),
     transformer_sees_image=True,
     transformer_hidden=(128, 128),
+    fold=2,
 )
 SMALL = ImageNetworks(12, (Convolution(16), Convolution(32, pool=2), Convolution(64, pool=2)))
 
@@ -155,20 +156,20 @@ SMALL = ImageNetworks(12, (Convolution(16), Convolution(32, pool=2), Convolution
 BEST: Settings = {
     "space": Periodic(360),
     "index_in_encoder": True,
-    "batch_size": 128,
+    "batch_size": 256,
     "source_batch_size": 128,
     "learning_rate": 3e-3,
     "averaging": 0.995,
     "curriculum": 0.7,
+    "stages": 32,
     "balance_bins": 72,
-    "steps": 1000,
+    "steps": 1300,
 }
-# On the circle the heads that see a moment or two have blind spots (docs/theory.md), so they are
-# pushed gently. PCIDA was moved to the line after one of its seeds on the test digits went astray;
-# one still does. ADDA's second half has no labels to hold it.
+# On the circle the heads that see a moment or two have blind spots (docs/theory.md), so they get
+# the angle as a plain number. ADDA's second half has no labels to hold it.
 BEST_OF: dict[str, Settings] = {
-    "cida": {"lambda_d": 0.1},
-    "pcida": {"space": Line(), "lambda_d": 0.1},
+    "cida": {"space": Line()},
+    "pcida": {"space": Line(), "lambda_d": 0.3},
     "adda": {"learning_rate": 1e-4},
 }
 
@@ -178,9 +179,10 @@ STEADY: Settings = {
     "learning_rate": 1e-3,
     "predictor_hidden": (64, 64),
     "batch_norm": True,
-    "steps": 1500,
+    "batch_size": 128,
+    "steps": 2000,
 }
-STEADY_OF: dict[str, Settings] = {"cida": {"lambda_d": 5.0}, "adda": {"learning_rate": 1e-4}}
+STEADY_OF: dict[str, Settings] = {"cida": {"lambda_d": 3.0}, "adda": {"learning_rate": 1e-4}}
 
 # The paper's networks and its settings, with nothing added; u is a number, as there.
 PAPER: Settings = {
@@ -239,7 +241,7 @@ ROTATING_MNIST = _rotating(
     _draw_mnist,
     {
         "best": Preset(BEST, BEST_OF, FAST, "clean"),
-        "accurate": Preset({**BEST, "steps": 2000}, BEST_OF, ACCURATE, "clean"),
+        "accurate": Preset({**BEST, "steps": 3000}, BEST_OF, ACCURATE, "clean"),
         "steady": Preset(STEADY, STEADY_OF, PAPER_NETWORKS, "paper"),
         "paper": Preset(PAPER, {}, PAPER_NETWORKS, "paper"),
     },

@@ -170,18 +170,27 @@ def turned_by_pil(image: np.ndarray[Any, Any], angle: float) -> Tensor:
     return torch.from_numpy(np.asarray(turned, dtype=np.float32) / 255)[None]
 
 
-class ContiguousEncoder(nn.Module):
-    """The layers of an `ImageEncoder`, copied, in the memory layout that torch has by default."""
+class PlainEncoder(nn.Module):
+    """The layers of an `ImageEncoder`, copied, as they are mostly written.
+
+    The grid that turns an image is torch's own, and memory is laid out as torch does by default.
+    """
 
     def __init__(self, encoder: ImageEncoder) -> None:
         super().__init__()
         self.transformer = copy.deepcopy(encoder.transformer)
+        self.fold = nn.PixelUnshuffle(encoder.fold)
         self.convolutions = copy.deepcopy(encoder.convolutions)
         self.convolutions.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         self.last = copy.deepcopy(encoder.last)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        z: Tensor = self.last(self.convolutions(self.transformer(x, index)).flatten(1))
+        cos, sin = self.transformer.cos_sin(x, index).unbind(1)
+        none = torch.zeros_like(cos)
+        back = torch.stack([cos, -sin, none, sin, cos, none], dim=1).view(-1, 2, 3)
+        grid = nn.functional.affine_grid(back, list(x.shape), align_corners=False)
+        upright = nn.functional.grid_sample(x, grid, align_corners=False)
+        z: Tensor = self.last(self.convolutions(self.fold(upright)).flatten(1))
         return z
 
 
@@ -194,7 +203,7 @@ class PlainLoop:
 
     def __init__(self, game: Adversarial, digits: Digits, training: Training, workers: int) -> None:
         assert isinstance(game.encoder, ImageEncoder)
-        self.encoder = ContiguousEncoder(game.encoder).train()
+        self.encoder = PlainEncoder(game.encoder).train()
         self.predictor = copy.deepcopy(game.predictor).train()
         self.discriminator = copy.deepcopy(game.discriminator).train()
         self.space = game.space

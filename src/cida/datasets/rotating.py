@@ -59,7 +59,7 @@ class RotatingRows(Rows):
         nominal = super().__getitem__(indices)
         fresh = torch.rand(len(indices), dtype=torch.float64)
         angle = self.low[indices] + self.width[indices] * fresh
-        upright = self.images[nominal.x].float() / 255
+        upright = self.images.index_select(0, nominal.x).float() / 255  # faster than [...]
         return replace(nominal, x=rotate_degrees(upright, angle, self.nearest), u=angle[:, None])
 
 

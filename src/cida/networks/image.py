@@ -71,7 +71,8 @@ class ImageEncoder(nn.Module):
         self.in_bfloat16 = in_bfloat16
         if size % fold:
             raise ValueError(f"fold is {fold}, which does not divide the size {size}.")
-        modules: list[nn.Module] = [nn.PixelUnshuffle(fold)] if fold > 1 else []
+        self.fold = fold
+        modules: list[nn.Module] = []
         channels, size = fold * fold, size // fold
         for layer in layers:
             modules += layer.modules(channels, dropout)
@@ -83,7 +84,8 @@ class ImageEncoder(nn.Module):
         self.last = nn.Linear(channels * size * size, outputs)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        upright = self.transformer(x, index).contiguous(memory_format=torch.channels_last)
+        upright = self.transformer(x, index, self.fold)
+        upright = upright.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.in_bfloat16):
             read = self.convolutions(upright)
         z: Tensor = self.last(read.float().flatten(1))

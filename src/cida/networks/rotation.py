@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -22,7 +23,9 @@ class RotationTransformer(nn.Module):
     been yet, and so does the true angle.
 
     It starts as the identity: the last layer's weights are zero and its bias is (1, 0), or 0 for
-    one angle, but the layers below are alive, so gradients arrive at once.
+    one angle, but the layers below are alive, so gradients arrive at once. The last layer of h(u)
+    also sees u itself: with one number coming in, some seeds leave no ReLU awake beyond the source,
+    and there nothing would ever turn. h(x, u) gets u scaled up, as loud as all pixels together.
 
     Arguments
     ---------
@@ -43,20 +46,26 @@ class RotationTransformer(nn.Module):
     ) -> None:
         super().__init__()
         self.sees_image = pixels > 0
+        # Two numbers among 784 pixels would hardly be heard: layers start as if all were alike.
+        self.loudness = math.sqrt(pixels / index_width) if self.sees_image else 1.0
         self.one_angle = one_angle
         self.body = MLP(index_width + pixels, hidden, batch_norm=self.sees_image, dropout=dropout)
-        self.head = nn.Linear(self.body.output_width, 1 if one_angle else 2)
+        self.direct_width = 0 if self.sees_image else index_width
+        self.head = nn.Linear(self.body.output_width + self.direct_width, 1 if one_angle else 2)
         nn.init.zeros_(self.head.weight)
         with torch.no_grad():
             self.head.bias.copy_(torch.tensor([0.0] if one_angle else [1.0, 0.0]))
 
     def cos_sin(self, images: Tensor, index: Tensor) -> Tensor:
         """``(cos theta, sin theta)`` for each image."""
-        seen = torch.cat([index, images.flatten(1)], dim=1) if self.sees_image else index
-        found = self.head(self.body(seen))
+        seen = self.loudness * index
+        if self.sees_image:
+            seen = torch.cat([seen, images.flatten(1)], dim=1)
+        found = self.head(torch.cat([self.body(seen), index[:, : self.direct_width]], dim=1))
         if self.one_angle:
             return torch.cat([found.cos(), found.sin()], dim=1)
         return nn.functional.normalize(found, dim=1)
 
-    def forward(self, images: Tensor, index: Tensor) -> Tensor:
-        return rotate(images, self.cos_sin(images, index))
+    def forward(self, images: Tensor, index: Tensor, fold: int = 1) -> Tensor:
+        """The images turned; ``fold`` as in `rotate`."""
+        return rotate(images, self.cos_sin(images, index), fold=fold)
