@@ -171,6 +171,7 @@ BEST_OF: dict[str, Settings] = {
     "cida": {"space": Line()},
     "pcida": {"space": Line(), "lambda_d": 0.3},
     "adda": {"learning_rate": 1e-4},
+    "oracle": {"source_batch_size": 384},  # as many images a round as the others see
 }
 
 # The paper's networks in our game: ceiling, curriculum, averaging.
@@ -182,7 +183,11 @@ STEADY: Settings = {
     "batch_size": 128,
     "steps": 2000,
 }
-STEADY_OF: dict[str, Settings] = {"cida": {"lambda_d": 3.0}, "adda": {"learning_rate": 1e-4}}
+STEADY_OF: dict[str, Settings] = {
+    "cida": {"lambda_d": 3.0},
+    "adda": {"learning_rate": 1e-4},
+    "oracle": {"source_batch_size": 256},
+}
 
 # The paper's networks and its settings, with nothing added; u is a number, as there.
 PAPER: Settings = {

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cida.batch import Batch, Rows
 from cida.discriminators import Discriminator
-from cida.games.base import Move, Parts, frozen, joined
+from cida.games.base import Move, Parts, joined
 from cida.games.contested import Contested
 
 __all__ = ["Adversarial"]
@@ -45,20 +45,11 @@ class Adversarial(Contested[Discriminator]):
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         z_both = self.encode(*joined(source, everyone))
         z_source, z = torch.split(z_both, [len(source), len(everyone)])
-        head, seen = self.discriminator, self.evidence(z, everyone)
+        head = self.discriminator
         target = head.target(everyone.u).to(z.dtype)
-        ceiling = head.blind_score(target).mean()
-
-        for _ in range(self.discriminator_steps):
-            value = head.score(head(seen.detach()), target).mean()
-            yield Move("discriminator", {"discriminator": value})
-
-        prediction = self.prediction_value(z_source, source)
-        with frozen(head):
-            value = head.score(head(seen), target).mean()
-        yield Move(
-            "encoder",
-            {"predictor": prediction, "encoder": self.encoders_share(value, ceiling)},
-            figures={"prediction": prediction, "discriminator": value},
-            ceilings={"discriminator": ceiling},
+        yield from self.contest(
+            {"predictor": self.prediction_value(z_source, source)},
+            self.evidence(z, everyone),
+            lambda seen: head.score(head(seen), target).mean(),
+            head.blind_score(target).mean(),
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from cida.batch import Batch
-from cida.games.base import Game, Parts, PredictionLoss, cross_entropy, joined
+from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, frozen, joined
 from cida.space import Space
 
 __all__ = ["Contested"]
@@ -72,6 +73,26 @@ class Contested(Game, Generic[A]):
         z_both = self.encode(*joined(source, everyone))
         z_source, z = torch.split(z_both, [len(source), len(everyone)])
         return z_source, torch.cat([z_source, z[~everyone.labelled]])
+
+    def contest(
+        self,
+        predictions: Mapping[str, Tensor],
+        seen: Tensor,
+        value_of: Callable[[Tensor], Tensor],
+        ceiling: Tensor | float,
+    ) -> Iterator[Move]:
+        """A round's moves: D's, on what it sees, then the encoder's with the prediction losses."""
+        for _ in range(self.discriminator_steps):
+            yield Move("discriminator", {"discriminator": value_of(seen.detach())})
+
+        with frozen(self.discriminator):
+            value = value_of(seen)
+        yield Move(
+            "encoder",
+            {**predictions, "encoder": self.encoders_share(value, ceiling)},
+            figures={"prediction": predictions["predictor"], "discriminator": value},
+            ceilings={"discriminator": torch.as_tensor(ceiling)},
+        )
 
     def encoders_share(self, value: Tensor, ceiling: Tensor | float) -> Tensor:
         """``-lambda_d min(V, c*)``, or ``-lambda_d V`` without the ceiling."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from cida.batch import Batch, Rows
-from cida.games.base import Move, Parts, frozen, joined, resting
+from cida.games.base import Move, Parts, joined, resting
 from cida.games.contested import Contested
 from cida.games.memory import Memory
 from cida.games.merged import CEILING, SideDiscriminator
@@ -46,23 +47,11 @@ class CUA(Contested[SideDiscriminator]):
         z_source, z = torch.split(z_both, [len(source), len(everyone)])
         known = self.memory.knows(everyone)
         losses = self._predictions(z_source, source, z, everyone)
-        figures = {"prediction": losses["predictor"]}
         if bool(known.all()):
-            yield Move("encoder", losses, figures=figures)
+            yield Move("encoder", losses, figures={"prediction": losses["predictor"]})
             return
-
-        for _ in range(self.discriminator_steps):
-            value = self.discriminator.loss(z.detach(), ~known)
-            yield Move("discriminator", {"discriminator": value})
-
-        with frozen(self.discriminator):
-            value = self.discriminator.loss(z, ~known)
-        yield Move(
-            "encoder",
-            {**losses, "encoder": self.encoders_share(value, CEILING)},
-            figures={**figures, "discriminator": value},
-            ceilings={"discriminator": value.new_tensor(CEILING)},
-        )
+        value_of = partial(self.discriminator.loss, second=~known)
+        yield from self.contest(losses, z, value_of, CEILING)
 
     def _predictions(
         self, z_source: Tensor, source: Batch, z: Tensor, everyone: Batch

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
 from cida.batch import Batch
-from cida.games.base import Move, Parts, frozen
+from cida.games.base import Move, Parts
 from cida.games.contested import Contested
 from cida.games.merged import CEILING, SideDiscriminator
 
@@ -33,16 +34,5 @@ class DANN(Contested[SideDiscriminator]):
             yield Move("encoder", {"predictor": prediction}, figures={"prediction": prediction})
             return
         side = torch.arange(len(z)) >= len(z_source)
-
-        for _ in range(self.discriminator_steps):
-            value = self.discriminator.loss(z.detach(), side)
-            yield Move("discriminator", {"discriminator": value})
-
-        with frozen(self.discriminator):
-            value = self.discriminator.loss(z, side)
-        yield Move(
-            "encoder",
-            {"predictor": prediction, "encoder": self.encoders_share(value, CEILING)},
-            figures={"prediction": prediction, "discriminator": value},
-            ceilings={"discriminator": value.new_tensor(CEILING)},
-        )
+        value_of = partial(self.discriminator.loss, second=side)
+        yield from self.contest({"predictor": prediction}, z, value_of, CEILING)

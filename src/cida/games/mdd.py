@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from cida.batch import Batch
-from cida.games.base import Move, Parts, PredictionLoss, cross_entropy, frozen, resting
+from cida.games.base import Move, Parts, PredictionLoss, cross_entropy, resting
 from cida.games.contested import Contested
 
 __all__ = ["MDD", "disparity"]
@@ -60,19 +61,8 @@ class MDD(Contested[nn.Module]):
             return
         with torch.no_grad(), resting(self.predictor):
             said = self.predictor(z).argmax(1)
-
-        for _ in range(self.discriminator_steps):
-            value = self._disparity(z.detach(), said, len(source))
-            yield Move("discriminator", {"discriminator": value})
-
-        with frozen(self.discriminator):
-            value = self._disparity(z, said, len(source))
-        yield Move(
-            "encoder",
-            {"predictor": prediction, "encoder": self.encoders_share(value, self.highest)},
-            figures={"prediction": prediction, "discriminator": value},
-            ceilings={"discriminator": value.new_tensor(self.highest)},
-        )
+        value_of = partial(self._disparity, said=said, sources=len(source))
+        yield from self.contest({"predictor": prediction}, z, value_of, self.highest)
 
     def _disparity(self, z: Tensor, said: Tensor, sources: int) -> Tensor:
         logits = self.discriminator(z)
