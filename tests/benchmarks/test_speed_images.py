@@ -56,7 +56,7 @@ def test_the_digits_are_as_many_as_asked_for_and_like_mnists():
 
 def test_both_loops_have_the_batches_of_the_preset(rows):
     _, training = speed_images._ours(rows, 3, None)
-    assert (training.source_batch_size, training.batch_size, training.steps) == (128, 128, 6)
+    assert (training.source_batch_size, training.batch_size, training.steps) == (128, 256, 6)
 
 
 def test_our_loop_moves_every_player(rows, ours):

@@ -246,7 +246,7 @@ ROTATING_MNIST = _rotating(
     _draw_mnist,
     {
         "best": Preset(BEST, BEST_OF, FAST, "clean"),
-        "accurate": Preset({**BEST, "steps": 3000}, BEST_OF, ACCURATE, "clean"),
+        "accurate": Preset({**BEST, "steps": 2000}, BEST_OF, ACCURATE, "clean"),
         "steady": Preset(STEADY, STEADY_OF, PAPER_NETWORKS, "paper"),
         "paper": Preset(PAPER, {}, PAPER_NETWORKS, "paper"),
     },
