@@ -7,7 +7,7 @@ import torch
 from cida.benchmarks import speed_images
 from cida.benchmarks.speed import step_ms
 from cida.benchmarks.speed_images import (
-    PlainEncoder,
+    PlainImageEncoder,
     PlainLoop,
     TurnedDigits,
     bfloat16_time,
@@ -94,7 +94,7 @@ def test_the_plain_loops_batches_are_as_large_as_ours_and_never_run_out(digits, 
 
 def test_the_plain_encoder_computes_what_ours_does_in_the_default_layout(ours):
     encoder = ours[0].encoder.eval()
-    plain = PlainEncoder(encoder).eval()
+    plain = PlainImageEncoder(encoder).eval()
     x, index = torch.rand(5, 1, 28, 28), torch.randn(5, 2)
     torch.testing.assert_close(plain(x, index), encoder(x, index), rtol=1e-4, atol=1e-5)
     for one, other in zip(plain.convolutions, encoder.convolutions, strict=True):

@@ -170,7 +170,7 @@ def turned_by_pil(image: np.ndarray[Any, Any], angle: float) -> Tensor:
     return torch.from_numpy(np.asarray(turned, dtype=np.float32) / 255)[None]
 
 
-class PlainEncoder(nn.Module):
+class PlainImageEncoder(nn.Module):
     """The layers of an `ImageEncoder`, copied, as they are mostly written.
 
     The grid that turns an image is torch's own, and memory is laid out as torch does by default.
@@ -203,7 +203,7 @@ class PlainLoop:
 
     def __init__(self, game: Adversarial, digits: Digits, training: Training, workers: int) -> None:
         assert isinstance(game.encoder, ImageEncoder)
-        self.encoder = PlainEncoder(game.encoder).train()
+        self.encoder = PlainImageEncoder(game.encoder).train()
         self.predictor = copy.deepcopy(game.predictor).train()
         self.discriminator = copy.deepcopy(game.discriminator).train()
         self.space = game.space
