@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["in_jobs"]
+from cida.datasets.sleep.errors import PreparationError
+
+__all__ = ["in_jobs", "need_packages", "stopping"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,3 +45,28 @@ def in_jobs(work: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[R
 def _leave_interrupts() -> None:
     """Ctrl-C is for the parent: it stops the jobs when their nights are done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def need_packages(what: str, *packages: str) -> None:
+    """Refuses to begin what would fail at the first night."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ImportError(
+                f"{what} needs {package}, which is not installed; pip install 'cida[sleep]'."
+            )
+
+
+@contextmanager
+def stopping(out: Path) -> Iterator[None]:
+    """A full disk and a killed job in a sentence each; what is finished is kept."""
+    again = "and run it again: what is finished is kept"
+    try:
+        yield
+    except BrokenProcessPool:
+        raise PreparationError(
+            f"a job was killed, perhaps for want of memory; use fewer jobs {again}."
+        ) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise PreparationError(f"the disk of {out} is full; free some space {again}.") from error

@@ -12,14 +12,23 @@ from typing import Any
 import numpy as np
 
 from cida.datasets.sleep.errors import RecordingError
-from cida.datasets.sleep.recordings import Belt, read_belt
+from cida.datasets.sleep.recordings import read_belt
 from cida.datasets.sleep.signals import find_gaps, gap_segments, normalise, resample, segments
 from cida.datasets.sleep.stages import UNSCORED, read_stages
 from cida.datasets.sleep.store import Counts, Settings
 from cida.datasets.sleep.studies import Recording
 from cida.files import write_atomically
 
-__all__ = ["Failure", "Night", "Task", "prepare_night", "read_night", "read_part", "write_part"]
+__all__ = [
+    "Failure",
+    "Night",
+    "Task",
+    "prepare_night",
+    "read_night",
+    "read_part",
+    "read_signal",
+    "write_part",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -73,12 +82,10 @@ def prepare_night(task: Task) -> Failure | None:
 def read_night(recording: Recording, belts: tuple[str, ...], channel: str | None) -> Night:
     """The night's segments, float16, and their classes, int8."""
     stages = read_stages(recording.annotation)
-    belt = read_belt(recording.edf, belts, channel)
-    gaps = find_gaps(belt.signal, belt.rate_hz)
-    rows = _rows(recording, belt, gaps)
+    rows, real = read_signal(recording.edf, belts, channel)
     count, cut = _common(recording, len(rows), len(stages))
     scored = stages[:count] != UNSCORED
-    real = ~gap_segments(gaps, count)
+    real = real[:count]
     keep = scored & real
     if not keep.any():
         raise RecordingError(recording.edf, "no segment has both a sleep stage and a signal.")
@@ -86,11 +93,15 @@ def read_night(recording: Recording, belts: tuple[str, ...], channel: str | None
     return Night(rows[:count][keep].astype(np.float16), stages[:count][keep], counts)
 
 
-def _rows(recording: Recording, belt: Belt, gaps: Array) -> Array:
+def read_signal(edf: Path, belts: tuple[str, ...], channel: str | None) -> tuple[Array, Array]:
+    """A recording's segments, and which of them have a signal."""
+    belt = read_belt(edf, belts, channel)
+    gaps = find_gaps(belt.signal, belt.rate_hz)
     try:
-        return segments(normalise(resample(belt.signal, belt.rate_hz), gaps))
+        rows = segments(normalise(resample(belt.signal, belt.rate_hz), gaps))
     except ValueError as error:
-        raise RecordingError(recording.edf, str(error)) from None
+        raise RecordingError(edf, str(error)) from None
+    return rows, ~gap_segments(gaps, len(rows))
 
 
 def _common(recording: Recording, recorded: int, annotated: int) -> tuple[int, int]:

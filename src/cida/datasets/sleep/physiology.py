@@ -88,7 +88,7 @@ class Traits:
     """How a person breathes, whatever the stage: fixed for the night.
 
     ``irregularity`` multiplies the breath-to-breath variation of rate and depth. It grows with
-    age, and most of all around 80, as the control of breathing loses damping and periodic
+    age, and most of all around 84, as the control of breathing loses damping and periodic
     breathing sets in; that is the drift a model of the young does not know.
     """
 
@@ -102,10 +102,10 @@ class Traits:
     @classmethod
     def of(cls, person: Person, rng: Generator) -> Traits:
         d, woman = person.decades, person.gender == 2
-        frail = 1 / (1 + np.exp((82 - person.age) / 2.5))
+        frail = 1 / (1 + np.exp((84 - person.age) / 2))
         heart = (person.heart_rate - 66) / 9
         unwell = {name: (60 - score) / 18 for name, score in person.scales.items()}
-        unsteady = 0.13 * d + 0.70 * frail
+        unsteady = 0.06 * d + 0.65 * frail
         unsteady += UNSTEADY["heart_rate"] * heart + UNSTEADY["gender"] * (woman - 0.5)
         unsteady += sum(-UNSTEADY[name] * (unwell[name] + 0.9) for name in unwell)
         return cls(
@@ -115,14 +115,14 @@ class Traits:
             # Pain and worry move people about.
             restlessness=float(
                 np.exp(
-                    0.15 * d
+                    0.10 * d
                     + 0.15 * (unwell["bodily_pain"] + unwell["mental_health"] + 1.6)
                     + 0.15 * rng.normal()
                 )
             ),
-            # Mild apnoea is common and doubles about every fifteen years; men have more.
+            # Mild apnoea is common and doubles about every twenty years; men have more.
             apnoeas_per_hour=float(np.exp(1.5 + 0.35 * d - 0.5 * woman + 0.5 * rng.normal())),
-            # A stiff chest falls faster than it rises.
+            # Breathing in is quicker than breathing out, the more so the stiffer the chest.
             asymmetry=float(np.clip(0.30 + 0.05 * d + 0.03 * rng.normal(), 0, 0.8)),
             # Heartbeats shake the belt: more in wide arteries.
             heartbeat=0.05 + 0.012 * d,
@@ -131,8 +131,9 @@ class Traits:
 
 # --- stages --------------------------------------------------------------------------------------
 
-# Chance of going from a stage to the next in 30 s, at 60 years. Gives, over a night, about a fifth
-# awake, half light, a seventh deep, a sixth REM, as in people of that age (Ohayon 2004).
+# Chance of going from a stage to the next in 30 s, at 60 years. Gives, over a night, about a
+# sixth awake, not quite half light, a sixth deep and a fifth REM, much as in people of that age
+# (Ohayon 2004).
 STEPS = np.array(
     [
         [0.860, 0.110, 0.020, 0.000, 0.010],

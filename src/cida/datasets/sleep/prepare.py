@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ import numpy as np
 
 from cida.datasets.sleep.covariates import NO_COLUMNS, Covariates, covariates_of, read_covariates
 from cida.datasets.sleep.errors import PreparationError, RecordingError
-from cida.datasets.sleep.jobs import in_jobs
+from cida.datasets.sleep.jobs import in_jobs, need_packages, stopping
 from cida.datasets.sleep.night import Failure, Task, prepare_night, read_part
 from cida.datasets.sleep.store import Counts, Entry, Settings, SleepStore, write_store
 from cida.datasets.sleep.studies import INDICES, Recording, Study, is_simulated
@@ -59,7 +56,7 @@ def prepare(
     """
     if jobs < 1:
         raise ValueError(f"jobs is {jobs}; it must be at least 1.")
-    _need_packages()
+    need_packages("reading recordings", "edfio", "defusedxml")
     root, out = Path(root).expanduser(), Path(out).expanduser()
     settings = Settings(study.name, is_simulated(root), channel, dict(columns))
     covariates = read_covariates(root, study, columns)
@@ -68,7 +65,7 @@ def prepare(
     known = set(old.subjects.ids) if old else set()
     fresh = [recording for recording in recordings if recording.subject not in known]
     usable, failures = _with_age(fresh, covariates, study.table_path(root))
-    with _stopping(out):
+    with stopping(out):
         parts = _clean(out)
         tasks = [Task(one, study.belts, settings, parts / f"{one.subject}.npz") for one in usable]
         due = [task for task in tasks if read_part(task.part, settings, counts_only=True) is None]
@@ -91,15 +88,6 @@ def prepare(
     return Report(store, Counts.total(store.subjects.counts), len(due), tuple(failures), path)
 
 
-def _need_packages() -> None:
-    for package in ("edfio", "defusedxml"):
-        if find_spec(package) is None:
-            raise ImportError(
-                f"reading recordings needs {package}, which is not installed; "
-                f"pip install 'cida[sleep]'."
-            )
-
-
 def _old_store(out: Path, settings: Settings) -> SleepStore | None:
     if out.exists() and not out.is_dir():
         raise ValueError(f"out is {out}, which is no folder; choose another name.")
@@ -111,22 +99,6 @@ def _old_store(out: Path, settings: Settings) -> SleepStore | None:
             f"out is {out}, a store with other settings ({store.settings}); choose another folder."
         )
     return store
-
-
-@contextmanager
-def _stopping(out: Path) -> Iterator[None]:
-    """A full disk and a killed job in a sentence each; what is finished is kept."""
-    again = "and run it again: what is finished is kept"
-    try:
-        yield
-    except BrokenProcessPool:
-        raise PreparationError(
-            f"a job was killed, perhaps for want of memory; use fewer jobs {again}."
-        ) from None
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise PreparationError(f"the disk of {out} is full; free some space {again}.") from error
 
 
 def _clean(out: Path) -> Path:

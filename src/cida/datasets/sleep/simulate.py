@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cida.datasets.sleep.jobs import in_jobs
+from cida.datasets.sleep.jobs import in_jobs, need_packages, stopping
 from cida.datasets.sleep.physiology import N3, Person, Traits, belts, draw_person, hypnogram
 from cida.datasets.sleep.stages import write_stages
 from cida.datasets.sleep.studies import SIMULATED, STUDIES, Study
@@ -56,7 +55,7 @@ COHORTS: dict[str, Cohort] = {
         200001, "datasets/shhs1-dataset-0.20.0.csv", stage_4=True,
     ),
     "mesa": Cohort(
-        (54, 95), 67, 11, 0.54, (32, 16), (("Thor", "Abdo"), ("Chest", "Belly")),
+        (54, 95), 66, 10, 0.54, (32, 16), (("Thor", "Abdo"), ("Chest", "Belly")),
         1, "datasets/mesa-sleep-dataset-0.7.0.csv", stage_4=False,
     ),
     "sof": Cohort(
@@ -77,9 +76,14 @@ class Task:
 
 
 def simulate(
-    out: str | Path, subjects: int, seed: int, jobs: int = 1, watch: Watch = lambda *_: None
+    out: str | Path,
+    subjects: int,
+    seed: int,
+    jobs: int = 1,
+    watch: Watch = lambda *_: None,
+    cohorts: Iterable[str] = tuple(COHORTS),
 ) -> list[Path]:
-    """So many people in each of the three cohorts, each below ``out`` in the layout of its study.
+    """So many people in each of the cohorts, each below ``out`` in the layout of its study.
 
     Everything follows from the seed, and a person from seed and number alone: more subjects leave
     the first ones as they were. Nights that are there already are kept.
@@ -90,28 +94,41 @@ def simulate(
         raise ValueError(f"seed is {seed}; it must not be negative.")
     if jobs < 1:
         raise ValueError(f"jobs is {jobs}; it must be at least 1.")
-    roots = {name: Path(out).expanduser() / name for name in COHORTS}
-    tasks = []
-    for name, root in roots.items():
-        _begin(root, subjects, seed)
-        numbers = range(COHORTS[name].first_id, COHORTS[name].first_id + subjects)
-        tasks += [Task(name, root, number, seed) for number in numbers]
-        write_atomically(root / COHORTS[name].table, _table(STUDIES[name], numbers, seed))
-    due = [task for task in tasks if not _is_there(task)]
-    for done, _ in enumerate(in_jobs(write_night, due, jobs)):
-        watch(done + 1, len(due))
+    need_packages("writing recordings", "edfio")
+    out = Path(out).expanduser()
+    roots = {name: out / name for name in cohorts}
+    notice = f"{NOTICE}seed {seed}\n"
+    for root in roots.values():
+        _check(root, notice)
+    with stopping(out):
+        tasks = []
+        for name, root in roots.items():
+            write_atomically(root / SIMULATED, notice.encode())
+            first = COHORTS[name].first_id
+            tasks += [Task(name, root, number, seed) for number in range(first, first + subjects)]
+            everyone = range(first, max(first + subjects, _last(name, root) + 1))
+            write_atomically(root / COHORTS[name].table, _table(STUDIES[name], everyone, seed))
+        due = [task for task in tasks if not _is_there(task)]
+        for done, _ in enumerate(in_jobs(write_night, due, jobs)):
+            watch(done + 1, len(due))
     return list(roots.values())
 
 
-def _begin(root: Path, subjects: int, seed: int) -> None:
-    """The notice, which names the seed; a folder of another seed or of real data is refused."""
-    words = f"{NOTICE}seed {seed}\n"
-    notice = root / SIMULATED
-    found = notice.read_text() if notice.exists() else None
-    if found not in (None, words) or (found is None and root.exists() and any(root.iterdir())):
+def _check(root: Path, notice: str) -> None:
+    """Refuses a folder that has nights of another seed or of real people."""
+    there = root / SIMULATED
+    found = there.read_text() if there.exists() else None
+    if found not in (None, notice) or (found is None and root.exists() and any(root.iterdir())):
         what = "recordings that are not simulated" if found is None else "nights of another seed"
         raise ValueError(f"out has {what} in {root}; choose another folder.")
-    write_atomically(notice, words.encode())
+
+
+def _last(study: str, root: Path) -> int:
+    """The highest number of a night that is there: more people than are asked for now, perhaps."""
+    try:
+        return int(STUDIES[study].recordings(root)[-1].subject)
+    except ValueError:
+        return 0  # none yet
 
 
 def _is_there(task: Task) -> bool:
@@ -138,7 +155,7 @@ def _table(study: Study, numbers: range, seed: int) -> bytes:
     made = io.StringIO()
     lines = csv.writer(made, lineterminator="\n")
     lines.writerow([study.id_column, *(names[0] for names in study.columns.values())])
-    codes = {value: code for code, value in reversed(study.genders.items())}
+    codes = {value: code for code, value in reversed(list(study.genders.items()))}
     for number in numbers:
         person = person_of(study.name, number, seed)
         known = {
@@ -172,7 +189,7 @@ def write_night(task: Task) -> None:
 
 
 def _usual_or_not(choices: int, rng: np.random.Generator) -> int:
-    return 0 if rng.random() > 1 / 8 else int(rng.integers(choices))
+    return 0 if rng.random() > 1 / 8 else int(rng.integers(1, choices))
 
 
 def _loosen(signals: tuple[Array, Array], rate_hz: int, rng: np.random.Generator) -> None:
@@ -204,14 +221,10 @@ def _scored(stages: Array, stage_4: bool, rng: np.random.Generator) -> list[int]
 def _write_edf(path: Path, signals: list[Array], names: tuple[str, str], rate_hz: int) -> None:
     from edfio import Edf, EdfSignal
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     made = [
         EdfSignal(signal, rate_hz, label=name, physical_dimension="mV")
         for signal, name in zip(signals, names, strict=True)
     ]
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        Edf(made, data_record_duration=1).write(beside)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    file = io.BytesIO()
+    Edf(made, data_record_duration=1).write(file)
+    write_atomically(path, file.getvalue())
