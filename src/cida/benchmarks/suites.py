@@ -29,7 +29,8 @@ def paper_table(
         for method in titles:
             score = mine.get(method)
             words = "" if score is None else _percent(score)
-            line[titles[method]] = f"**{words}**" if score == best else words
+            wins = score == best and method != "oracle"
+            line[titles[method]] = f"**{words}**" if wins else words
         found.append(line)
         if benchmark.records:
             story = {m: _percent(record.accuracy) for m, record in benchmark.records.items()}

@@ -16,6 +16,7 @@ from rich.console import Console
 from cida import CidaWarning
 from cida.benchmarks.saved import load_sleep_model
 from cida.datasets.sleep import CLASSES, read_signal
+from cida.datasets.sleep.jobs import need_packages
 from cida.datasets.sleep.signals import SEGMENT_SECONDS
 from cida.datasets.sleep.studies import BELTS
 from cida.estimators import CIDAClassifier
@@ -52,6 +53,7 @@ class Predict:
 
     def run(self, console: Console) -> int:
         """Prints how much of the night each stage has and, last, the file's path."""
+        need_packages("reading a recording", "edfio")
         model = load_sleep_model(self.run_folder)
         if len(self.index) != model.index_width_:
             raise ValueError(

@@ -43,9 +43,10 @@ class Publisher:
     def publish(self, done: Sequence[Done], console: Console) -> None:
         """Writes all files, prints the table and, last, the path of the report."""
         rows = [ended.row for ended in done if ended.row is not None]
-        samples = {ended.task.benchmark: ended.task for ended in reversed(done)}
-        first = done[0].task.sample
-        simulated = isinstance(first, Nights) and first.simulated
+        tasks = {ended.task.benchmark: ended.task for ended in reversed(done)}  # the first of each
+        samples = {name: tasks[name].sample for name in reversed(tasks)}
+        nights = {name: one for name, one in samples.items() if isinstance(one, Nights)}
+        simulated = any(sample.simulated for sample in nights.values())
         protocol = f"{self.protocol}: {BENCHMARKS[done[0].task.benchmark].protocols[self.protocol]}"
         results = self.folder / "results.json"
         write_results(results, self.experiment, self.preset, protocol, rows, simulated)
@@ -55,11 +56,11 @@ class Publisher:
             "versions": versions(),
             "settings": {e.task.method: e.task.recipe.words() for e in done},
         }
-        if isinstance(first, Nights):
-            nights = {name: samples[name].sample for name in reversed(samples)}
+        if nights:
             page = self._suite(rows, done, nights, facts, console)
         else:
-            page = self._one(rows, done, first, facts, console)
+            (sample,) = samples.values()
+            page = self._one(rows, done, sample, facts, console)
         write_atomically(self.folder / "report.html", page.encode())
         console.print("The report, to open in a browser:")
         path = str((self.folder / "report.html").resolve())

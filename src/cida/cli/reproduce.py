@@ -137,9 +137,8 @@ class Reproduce:
         check_methods(self._methods, self._benchmark.methods)
         check_counts(seeds=self.seeds, jobs=self.jobs, steps=self.steps)
         check_seed(self.first_seed)
-        known = [_task_name(benchmark) for benchmark in EXPERIMENTS[self.name]]
-        for name in self.tasks or ():
-            check_name("tasks", name, known)
+        if self.tasks is not None:
+            _check_tasks(self.name, self.tasks)
         if self.root is not None and not self._is_sleep:
             raise ValueError(f"root is for the sleep experiments; {self.name} brings its own data.")
         if self.figures:
@@ -150,7 +149,10 @@ class Reproduce:
         return self.name.startswith("sleep-")
 
     def _get_data(self, console: Console) -> None:
-        """Downloads or simulates what is not there yet: here, where it is seen, for all runs."""
+        """Downloads or simulates what is not there yet: here, where it is seen, for all runs.
+
+        A store that is missing or too small is told before the first run, not before the last.
+        """
         if self._benchmark.download:
             fetch(DOWNLOADS[self._benchmark.download], console)
         if self._is_sleep and self.root is None:
@@ -163,6 +165,9 @@ class Reproduce:
                         line, description=words, completed=done, total=total
                     ),
                 )
+        if self._is_sleep:
+            for benchmark in self._benchmarks:
+                benchmark.draw(self.first_seed, self._protocol, self.root)
 
     def _tasks(self) -> list[Task]:
         names = list(dict.fromkeys(self._methods))
@@ -252,6 +257,14 @@ def _need_matplotlib() -> None:
             "figures need matplotlib, which is not installed; pip install 'cida[plot]', or add "
             "--no-figures for tables and report alone."
         )
+
+
+def _check_tasks(experiment: str, tasks: Sequence[str]) -> None:
+    known = [_task_name(benchmark) for benchmark in EXPERIMENTS[experiment]]
+    if len(known) == 1:
+        raise ValueError(f"tasks is for experiments that have several; {experiment} is one task.")
+    for name in tasks or ("",):
+        check_name("tasks", name, known)
 
 
 def _task_name(benchmark: Benchmark) -> str:

@@ -105,7 +105,7 @@ class Traits:
         frail = 1 / (1 + np.exp((84 - person.age) / 2))
         heart = (person.heart_rate - 66) / 9
         unwell = {name: (60 - score) / 18 for name, score in person.scales.items()}
-        unsteady = 0.06 * d + 0.65 * frail
+        unsteady = 0.09 * d + 0.65 * frail
         unsteady += UNSTEADY["heart_rate"] * heart + UNSTEADY["gender"] * (woman - 0.5)
         unsteady += sum(-UNSTEADY[name] * (unwell[name] + 0.9) for name in unwell)
         return cls(
@@ -123,9 +123,9 @@ class Traits:
             # Mild apnoea is common and doubles about every twenty years; men have more.
             apnoeas_per_hour=float(np.exp(1.5 + 0.35 * d - 0.5 * woman + 0.5 * rng.normal())),
             # Breathing in is quicker than breathing out, the more so the stiffer the chest.
-            asymmetry=float(np.clip(0.30 + 0.05 * d + 0.03 * rng.normal(), 0, 0.8)),
+            asymmetry=float(np.clip(0.30 + 0.03 * d + 0.03 * rng.normal(), 0, 0.8)),
             # Heartbeats shake the belt: more in wide arteries.
-            heartbeat=0.05 + 0.012 * d,
+            heartbeat=0.05 + 0.006 * d,
         )
 
 
