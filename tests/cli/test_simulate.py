@@ -1,8 +1,8 @@
 import errno
+import os
 import shlex
 from importlib import import_module
 
-import edfio
 import pytest
 
 from cida.cli import main
@@ -122,8 +122,7 @@ def test_another_seed_is_exit_code_2(tmp_path, capsys):
 
 
 def test_a_missing_package_is_one_sentence_and_exit_code_2(tmp_path, capsys, monkeypatch):
-    module = import_module("cida.datasets.sleep.prepare")
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr("cida.datasets.sleep.jobs.find_spec", lambda name: None)
     assert main(words(tmp_path / "out")) == 2
     assert capsys.readouterr().err == (
         "cida: writing recordings needs edfio, which is not installed; pip install 'cida[sleep]'.\n"
@@ -132,13 +131,15 @@ def test_a_missing_package_is_one_sentence_and_exit_code_2(tmp_path, capsys, mon
 
 
 def full_for_recordings(monkeypatch):
-    """As on a real full disk: numpy writes a part and tells it in words alone."""
+    """There is room for the small files, and a recording comes to its end on no disk."""
+    sync = os.fsync
 
-    def write(edf, path):
-        path.write_bytes(b"half a night")
-        raise OSError("1188000 requested and 1023232 written")
+    def sync_small(handle):
+        if os.fstat(handle).st_size > 100_000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(handle)
 
-    monkeypatch.setattr(edfio.Edf, "write", write)
+    monkeypatch.setattr("cida.files.os.fsync", sync_small)
 
 
 def full_for_annotations(monkeypatch):

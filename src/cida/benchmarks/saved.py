@@ -26,7 +26,7 @@ def load_sleep_model(folder: Path) -> CIDAClassifier:
         )
     try:
         settings = words["settings"]
-        space = space_from_dict(settings["space"])
+        space = space_from_dict(settings["space"]["space"])
         encoder = SignalNetworks(**settings["networks"]).encoder(space, 0)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{folder / 'run.json'} is not as cida writes it ({error!r}).") from None

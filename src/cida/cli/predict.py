@@ -60,6 +60,8 @@ class Predict:
                 f"index has {len(self.index)} numbers and the model was trained with "
                 f"{model.index_width_}; give one for each."
             )
+        if not np.isfinite(self.index).all():
+            raise ValueError(f"index is {' '.join(map(str, self.index))}; it must be numbers.")
         if not self.data.is_file():
             raise ValueError(f"DATA is {self.data}, which is no file; give an EDF recording.")
         rows, real = read_signal(self.data, BELTS, self.channel)

@@ -1,6 +1,5 @@
 import csv
 import errno
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -271,7 +270,6 @@ def test_wrong_arguments_are_one_sentence(shhs, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="which is no folder; choose another name"):
         prepare(SHHS, root, tmp_path / "file")
-    module = import_module("cida.datasets.sleep.prepare")
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setattr("cida.datasets.sleep.jobs.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs edfio, .* pip install 'cida\[sleep\]'"):
         prepare(SHHS, root, tmp_path / "out")
