@@ -62,7 +62,7 @@ def test_fresh_points_and_the_record_have_their_columns():
 
 def test_markdown_is_a_head_a_rule_and_a_row_a_method():
     rows = [row("source-only", 0, 0.5, 1.2), row("cida", 0, 0.7, 3.0)]
-    assert markdown(result_lines(rows, TITLES)) == (
+    assert markdown(cells(result_lines(rows, TITLES))) == (
         "| method | source | target | gain | seconds |\n"
         "| --- | --- | --- | --- | --- |\n"
         "| Source-Only | 90.0 | 50.0 |  | 1 |\n"

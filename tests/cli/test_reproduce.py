@@ -59,8 +59,9 @@ def test_results_json_has_the_contracted_fields(whole):
     for row in words["rows"]:
         assert set(row) == {
             "method", "seed", "source_accuracy", "target_accuracy", "all_accuracy", "by_index",
-            "seconds", "fresh",
+            "seconds", "fresh", "more", "task",
         }  # fmt: skip
+        assert (row["more"], row["task"]) == (None, "")
         for scores in (row, row["fresh"]):
             cells = [cell["accuracy"] for cell in scores["by_index"]]
             assert sum(cells[:5]) / 5 == pytest.approx(scores["source_accuracy"])
@@ -147,7 +148,7 @@ def test_a_run_that_fails_is_named_the_others_are_kept_and_the_exit_code_is_1(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["square"], "NAME is 'square'; known: circle, sine, rotating-mnist, rotating-digits."),
+        (["square"], "NAME is 'square'; known: circle, sine, rotating-mnist, rotating-digits, "),
         (["sine", "--methods", "magic"], "methods has magic; known are source-only, adda"),
         (["sine", "--preset", "magic"], "preset is 'magic'; known: best, paper."),
         (["sine", "--protocol", "clean"], "protocol is 'clean'; known: points."),

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from cida.benchmarks.recipes import Benchmark
 from cida.benchmarks.rotating import ROTATING_DIGITS, ROTATING_MNIST
+from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
 from cida.benchmarks.toys import CIRCLE, SINE
 
-__all__ = ["BENCHMARKS"]
+__all__ = ["BENCHMARKS", "EXPERIMENTS"]
+
+# An experiment is one benchmark, or one a task.
+EXPERIMENTS: dict[str, tuple[Benchmark, ...]] = {
+    "circle": (CIRCLE,),
+    "sine": (SINE,),
+    "rotating-mnist": (ROTATING_MNIST,),
+    "rotating-digits": (ROTATING_DIGITS,),
+    "sleep-intra": SLEEP_INTRA,
+    "sleep-cross": SLEEP_CROSS,
+    "sleep-multi": SLEEP_MULTI,
+}
 
 BENCHMARKS: dict[str, Benchmark] = {
-    benchmark.name: benchmark for benchmark in (CIRCLE, SINE, ROTATING_MNIST, ROTATING_DIGITS)
+    benchmark.name: benchmark for several in EXPERIMENTS.values() for benchmark in several
 }

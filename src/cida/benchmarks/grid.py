@@ -30,6 +30,13 @@ class Task:
     seed: int
     folder: Path
     steps: int | None = None
+    root: Path | None = None
+
+    @property
+    def words(self) -> str:
+        """How it is called while it runs."""
+        task = self.benchmark.partition("/")[2]
+        return f"{task}{', ' if task else ''}{self.method}, seed {self.seed}"
 
     @property
     def recipe(self) -> Recipe:
@@ -38,8 +45,9 @@ class Task:
 
     @property
     def sample(self) -> Sample:
-        """The data that this seed draws."""
-        return BENCHMARKS[self.benchmark].draw(self.seed, self.protocol)
+        """The data that this seed draws, from the user's own folder if there is one."""
+        own = () if self.root is None else (self.root,)
+        return BENCHMARKS[self.benchmark].draw(self.seed, self.protocol, *own)
 
     def finished(self) -> Row | None:
         """What an earlier run of the very same task found, if it came to its end."""

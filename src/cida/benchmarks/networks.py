@@ -1,4 +1,4 @@
-"""The networks of the image experiments, as plain values."""
+"""The networks of the experiments on images and signals, as plain values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from cida.networks import Convolution, ImageEncoder, RotationTransformer
+from cida.networks import Convolution, ImageEncoder, RotationTransformer, SignalEncoder
 from cida.space import Space
 from cida.training import isolated
 
-__all__ = ["ImageNetworks"]
+__all__ = ["ImageNetworks", "SignalNetworks"]
 
 
 @dataclass(frozen=True)
@@ -44,3 +44,15 @@ class ImageNetworks:
                 self.dropout,
                 self.fold,
             )
+
+
+@dataclass(frozen=True)
+class SignalNetworks:
+    """A `SignalEncoder` with the blocks of the paper, so many times as wide."""
+
+    width: float = 1.0
+
+    def encoder(self, space: Space, seed: int) -> nn.Module:
+        """The encoder for an index in this space, its weights drawn with the seed."""
+        with isolated(seed):
+            return SignalEncoder(space.embedding_width, self.width)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from cida.benchmarks.paper import Record
-from cida.discriminators import Histogram
+from cida.discriminators import L1, L2, Discriminator, Gaussian, Histogram, Mixture
 from cida.estimators import CIDAClassifier
 from cida.estimators.saving import plain
 from cida.space import Line, Space
@@ -106,10 +106,12 @@ class Benchmark:
     ``draw(seed, protocol)`` gives the data. ``domains`` are the classes that categorical methods
     make of u: how many, or the middle of each. ``bins`` is for the histogram head, ``cua_stages``
     for CUA, which goes through one target bin after another. ``download`` names data to fetch.
+    A name such as sleep-intra/sof-extrapolation is of a task among several; ``title`` is how tables
+    call it. Where the data can be a user's own, ``draw`` also takes their folder.
     """
 
     name: str
-    draw: Callable[[int, str], Sample]
+    draw: Callable[..., Sample]
     methods: Sequence[str]
     presets: Mapping[str, Preset]
     protocols: Mapping[str, str]
@@ -118,6 +120,8 @@ class Benchmark:
     cua_stages: int
     download: str | None = None
     records: Mapping[str, Record] = field(default_factory=dict)
+    title: str = ""
+    discriminator_hidden: tuple[int, ...] = (128, 128, 128)
 
 
 def recipes(benchmark: Benchmark, preset: str) -> dict[str, Recipe]:
@@ -135,31 +139,48 @@ def _with(**settings: Any) -> Callable[[Benchmark], Settings]:
     return lambda benchmark: settings
 
 
+def _head(kind: type[Discriminator], **settings: Any) -> Callable[[Benchmark], Settings]:
+    """A head of the benchmark's depth; games with an adversary of their own take its body."""
+    return lambda benchmark: {
+        "discriminator": kind(hidden=benchmark.discriminator_hidden),
+        **settings,
+    }
+
+
 def _domains(**settings: Any) -> Callable[[Benchmark], Settings]:
     """Each domain a class of its own: categorical adaptation."""
     return lambda benchmark: {
-        "discriminator": Histogram(bins=benchmark.domains, kernel=0),
+        "discriminator": Histogram(
+            bins=benchmark.domains, kernel=0, hidden=benchmark.discriminator_hidden
+        ),
         **settings,
     }
 
 
 def _histogram(**settings: Any) -> Callable[[Benchmark], Settings]:
-    return lambda benchmark: {"discriminator": Histogram(bins=benchmark.bins), **settings}
+    return lambda benchmark: {
+        "discriminator": Histogram(bins=benchmark.bins, hidden=benchmark.discriminator_hidden),
+        **settings,
+    }
+
+
+def _cua(benchmark: Benchmark) -> Settings:
+    return _head(Histogram, game="cua", stages=benchmark.cua_stages)(benchmark)
 
 
 # What makes each method what it is, whatever the preset.
 METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "source-only": ("Source-Only", _with(discriminator=None)),
-    "adda": ("ADDA", _with(game="adda")),
-    "dann-merged": ("DANN (1 target domain)", _with(game="dann")),
+    "adda": ("ADDA", _head(Histogram, game="adda")),
+    "dann-merged": ("DANN (1 target domain)", _head(Histogram, game="dann")),
     "dann": ("DANN", _domains()),
     "cdann": ("CDANN", _domains(game="conditional")),
-    "mdd": ("MDD", _with(game="mdd")),
-    "cua": ("CUA", lambda benchmark: {"game": "cua", "stages": benchmark.cua_stages}),
-    "cida": ("CIDA (L2)", _with(discriminator="l2")),
-    "cida-l1": ("CIDA (L1)", _with(discriminator="l1")),
-    "pcida": ("PCIDA (Gaussian)", _with(discriminator="gaussian")),
-    "mixture": ("PCIDA (mixture)", _with(discriminator="mixture")),
+    "mdd": ("MDD", _head(Histogram, game="mdd")),
+    "cua": ("CUA", _cua),
+    "cida": ("CIDA (L2)", _head(L2)),
+    "cida-l1": ("CIDA (L1)", _head(L1)),
+    "pcida": ("PCIDA (Gaussian)", _head(Gaussian)),
+    "mixture": ("PCIDA (mixture)", _head(Mixture)),
     "histogram": ("Histogram head", _histogram()),
     "histogram-line": ("Histogram head, u on a line", _histogram(space=Line())),
     "oracle": ("Oracle (all labels)", _with(discriminator=None)),

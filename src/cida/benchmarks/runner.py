@@ -42,7 +42,8 @@ Array = np.ndarray[Any, Any]
 class Row:
     """One run's figures, as results.json holds them; accuracies are fractions.
 
-    ``fresh`` has the same accuracies on a fresh draw of the same domains.
+    ``fresh`` has the same accuracies on a fresh draw of the same domains, ``more`` the figures that
+    one field reads beside accuracy; ``task`` is the benchmark's name where it is one of several.
     """
 
     method: str
@@ -53,6 +54,8 @@ class Row:
     by_index: list[dict[str, Any]]
     seconds: float
     fresh: dict[str, Any] | None = None
+    more: dict[str, Any] | None = None
+    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,15 +135,16 @@ def versions() -> dict[str, str]:
 
 
 def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Mean, standard deviation and worst seed of each method, in order of appearance."""
-    by_method: dict[str, list[Row]] = {}
+    """Mean, standard deviation and worst seed of each task's methods, in order of appearance."""
+    alike: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        by_method.setdefault(row.method, []).append(row)
+        alike.setdefault((row.task, row.method), []).append(row)
     lines = []
-    for method, mine in by_method.items():
+    for (task, method), mine in alike.items():
         fresh = [row.fresh for row in mine if row.fresh is not None]
         lines.append(
             {
+                "task": task,
                 "method": method,
                 "seeds": len(mine),
                 **_spread("target_accuracy", [row.target_accuracy for row in mine]),
@@ -162,14 +166,21 @@ def _spread(name: str, scores: Sequence[float]) -> dict[str, float]:
     }
 
 
-def write_results(path: Path, benchmark: str, preset: str, protocol: str, rows: list[Row]) -> None:
+def write_results(
+    path: Path,
+    benchmark: str,
+    preset: str,
+    protocol: str,
+    rows: list[Row],
+    simulated: bool = False,
+) -> None:
     """results.json, as docs/architecture.md describes it."""
     words = {
         "schema": 1,
         "benchmark": benchmark,
         "preset": preset,
         "protocol": protocol,
-        "simulated": False,
+        "simulated": simulated,
         "metric": "accuracy",
         "rows": [asdict(row) for row in rows],
         "summary": summarise(rows),

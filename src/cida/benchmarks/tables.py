@@ -10,7 +10,9 @@ from typing import Any
 from cida.benchmarks.paper import Record
 from cida.benchmarks.runner import Row, summarise
 
-__all__ = ["ResultLine", "cells", "markdown", "result_lines"]
+__all__ = ["Cells", "ResultLine", "cells", "markdown", "result_lines"]
+
+Cells = dict[str, str]  # a line of a table, by column
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def _intervals(rows: Sequence[Row]) -> dict[str, float]:
     return {f"{cell[0]['lo']:g}": mean(one["accuracy"] for one in cell) for cell in cells}
 
 
-def paper_lines(lines: Sequence[ResultLine]) -> list[dict[str, str]]:
+def paper_lines(lines: Sequence[ResultLine]) -> list[Cells]:
     """The cells of the published table, for the methods that are in it and in ours."""
     found = []
     for line in lines:
@@ -129,15 +131,14 @@ def paper_lines(lines: Sequence[ResultLine]) -> list[dict[str, str]]:
     return found
 
 
-def cells(lines: Sequence[ResultLine]) -> list[dict[str, str]]:
+def cells(lines: Sequence[ResultLine]) -> list[Cells]:
     """All cells of the table by column, ours first; every row has every column."""
     mine = [line.words() for line in lines]
     empty = dict.fromkeys(mine[0], "")
     return [*mine, *({**empty, **line} for line in paper_lines(lines))]
 
 
-def markdown(lines: Sequence[ResultLine]) -> str:
+def markdown(found: Sequence[Cells]) -> str:
     """The table in Markdown."""
-    found = cells(lines)
     rows = [list(found[0]), ["---"] * len(found[0]), *(list(line.values()) for line in found)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -14,9 +14,11 @@ from rich.markup import escape
 from cida.cli.check import Check
 from cida.cli.data import Data
 from cida.cli.demo import Demo
+from cida.cli.predict import Predict
 from cida.cli.reproduce import Reproduce
 from cida.cli.speed import Speed
 from cida.datasets.download import DownloadError
+from cida.datasets.sleep import PreparationError
 from cida.version import __version__
 
 __all__ = ["main"]
@@ -37,6 +39,7 @@ class Verb(Protocol):
 VERBS: dict[str, Callable[..., Verb]] = {
     "demo": Demo,
     "reproduce": Reproduce,
+    "predict": Predict,
     "speed": Speed,
     "check": Check,
     "data": Data,
@@ -57,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stopped:
         _say(str(stopped) or "interrupted; what was finished before is kept.")
         return 1
-    except (ChildProcessError, DownloadError) as error:
+    except (ChildProcessError, DownloadError, PreparationError) as error:
         _say(str(error))
         return 1
     except (ValueError, TypeError, OSError, ImportError) as error:

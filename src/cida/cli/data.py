@@ -1,4 +1,4 @@
-"""``cida data``: the data sets that are downloaded."""
+"""``cida data``: the data sets that are downloaded, prepared or simulated."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
+from cida.cli.prepare import PrepareNsrr
+from cida.cli.simulate import SimulateSleep
 from cida.datasets import DOWNLOADS
 from cida.datasets.download import Dataset
 
@@ -61,15 +63,20 @@ class List:
 
 @dataclass(frozen=True)
 class Data:
-    """Fetches and lists the data sets that are downloaded; $CIDA_DATA_HOME sets the cache folder.
+    """Fetches and lists what is downloaded, prepares or simulates what cannot be.
+
+    $CIDA_DATA_HOME sets the folder of what is downloaded.
 
     Example:  cida data fetch mnist
     """
 
-    what: (
+    what: Annotated[
         Annotated[Fetch, tyro.conf.subcommand("fetch", prefix_name=False)]
         | Annotated[List, tyro.conf.subcommand("list", prefix_name=False)]
-    )
+        | Annotated[PrepareNsrr, tyro.conf.subcommand("prepare-nsrr", prefix_name=False)]
+        | Annotated[SimulateSleep, tyro.conf.subcommand("simulate-sleep", prefix_name=False)],
+        tyro.conf.arg(name=""),  # the flags are --study, not --what.study
+    ]
 
     def run(self, console: Console) -> int:
         """Does what the word after ``data`` says."""

@@ -10,9 +10,10 @@ import tyro
 from rich.console import Console
 
 from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
-from cida.benchmarks.tables import result_lines
+from cida.benchmarks.tables import cells, result_lines
 from cida.benchmarks.toys import DEMO, Points
-from cida.cli.reproduce import check_counts, check_methods, check_seed, rich_table
+from cida.cli.publish import rich_table
+from cida.cli.reproduce import check_counts, check_methods, check_seed
 from cida.datasets import circle
 from cida.files import write_atomically
 from cida.report import toy_report
@@ -63,7 +64,7 @@ class Demo:
         write_atomically(self.out / "report.html", page.encode())
         titles = {outcome.recipe.method: outcome.recipe.title for outcome in outcomes}
         title = "Circle: accuracy %, 6 source and 24 target domains"
-        console.print(rich_table(result_lines(rows, titles), title))
+        console.print(rich_table(cells(result_lines(rows, titles)), title))
         console.print("The report, to open in a browser:")
         console.print(str((self.out / "report.html").resolve()), soft_wrap=True, highlight=False)
         return 0

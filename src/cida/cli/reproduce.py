@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from cida.benchmarks.catalogue import BENCHMARKS
+from cida.benchmarks.catalogue import EXPERIMENTS
 from cida.benchmarks.grid import Done, Task, one_thread, run_grid
 from cida.benchmarks.recipes import Benchmark
-from cida.benchmarks.runner import Outcome, read_outcome, versions, write_results
-from cida.benchmarks.tables import ResultLine, cells, markdown, result_lines
-from cida.benchmarks.toys import Points
 from cida.cli.data import fetch
+from cida.cli.publish import Publisher
 from cida.datasets import DOWNLOADS
-from cida.files import write_atomically
-from cida.report import rotating_report, toy_report
+from cida.datasets.sleep import make_simulated, simulated_home
 
-__all__ = ["Reproduce", "check_counts", "check_methods", "check_seed", "rich_table"]
+__all__ = ["Reproduce", "check_counts", "check_methods", "check_seed"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +32,8 @@ class Reproduce:
     """
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-    """The experiment: circle, sine, rotating-mnist, rotating-digits (no download)."""
+    """The experiment: circle, sine, rotating-mnist, rotating-digits (no download), sleep-intra,
+    sleep-cross, sleep-multi."""
 
     seeds: int = 5
     """How many seeds, counted from --first-seed; each draws its own points and its own start."""
@@ -71,14 +67,20 @@ class Reproduce:
     steps: int | None = None
     """Training steps of every method; fewer give a quicker look and a worse model."""
 
+    tasks: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME ...")] = None
+    """Which tasks of an experiment that has several, such as shhs-extrapolation. All by default."""
+
+    root: Path | None = None
+    """For sleep: the folder with your own stores, shhs, mesa and sof, as cida data prepare-nsrr
+    makes them. Without it the cohorts are simulated at first use."""
+
     figures: bool = True
     """Draws the figures as PNG and SVG too, for which matplotlib is needed."""
 
     def run(self, console: Console) -> int:
         """Makes the runs, prints the table, writes the files and prints the report's path last."""
         self._check()
-        if self._benchmark.download:  # here, where it is seen, and once for all runs
-            fetch(DOWNLOADS[self._benchmark.download], console)
+        self._get_data(console)
         tasks = self._tasks()
         try:
             done = self._play(tasks, console)
@@ -94,10 +96,9 @@ class Reproduce:
         whole = [ended for ended in done if ended.row is not None]
         failed = [ended for ended in done if ended.row is None]
         if whole:
-            self._write(whole, console)
+            self._publisher.publish(whole, console)
         for ended in failed:
-            task = ended.task
-            console.print(f"{task.method}, seed {task.seed} failed: {ended.failure}", style="red")
+            console.print(f"{ended.task.words} failed: {ended.failure}", style="red")
         return 1 if failed else 0
 
     @property
@@ -107,7 +108,13 @@ class Reproduce:
 
     @property
     def _benchmark(self) -> Benchmark:
-        return BENCHMARKS[self.name]
+        """The first; all of an experiment's have the same methods, presets and protocols."""
+        return EXPERIMENTS[self.name][0]
+
+    @property
+    def _benchmarks(self) -> list[Benchmark]:
+        every = EXPERIMENTS[self.name]
+        return [b for b in every if self.tasks is None or _task_name(b) in self.tasks]
 
     @property
     def _protocol(self) -> str:
@@ -117,28 +124,65 @@ class Reproduce:
     def _methods(self) -> Sequence[str]:
         return self._benchmark.methods if self.methods is None else self.methods
 
+    @property
+    def _publisher(self) -> Publisher:
+        return Publisher(
+            self.name, self.preset, self._protocol, self._command(), self._folder, self.figures
+        )
+
     def _check(self) -> None:
-        check_name("NAME", self.name, BENCHMARKS)
+        check_name("NAME", self.name, EXPERIMENTS)
         check_name("preset", self.preset, self._benchmark.presets)
         check_name("protocol", self._protocol, self._benchmark.protocols)
         check_methods(self._methods, self._benchmark.methods)
         check_counts(seeds=self.seeds, jobs=self.jobs, steps=self.steps)
         check_seed(self.first_seed)
+        if self.tasks is not None:
+            _check_tasks(self.name, self.tasks)
+        if self.root is not None and not self._is_sleep:
+            raise ValueError(f"root is for the sleep experiments; {self.name} brings its own data.")
         if self.figures:
             _need_matplotlib()
+
+    @property
+    def _is_sleep(self) -> bool:
+        return self.name.startswith("sleep-")
+
+    def _get_data(self, console: Console) -> None:
+        """Downloads or simulates what is not there yet: here, where it is seen, for all runs.
+
+        A store that is missing or too small is told before the first run, not before the last.
+        """
+        if self._benchmark.download:
+            fetch(DOWNLOADS[self._benchmark.download], console)
+        if self._is_sleep and self.root is None:
+            with _bar(console) as bar:
+                line = bar.add_task("simulated cohorts", total=1, completed=1)
+                make_simulated(
+                    simulated_home(),
+                    jobs=self.jobs,
+                    watch=lambda words, done, total: bar.update(
+                        line, description=words, completed=done, total=total
+                    ),
+                )
+        if self._is_sleep:
+            for benchmark in self._benchmarks:
+                benchmark.draw(self.first_seed, self._protocol, self.root)
 
     def _tasks(self) -> list[Task]:
         names = list(dict.fromkeys(self._methods))
         return [
             Task(
-                self.name,
+                benchmark.name,
                 self.preset,
                 self._protocol,
                 name,
                 seed,
-                self._folder / f"{name}-seed{seed}",
+                self._folder / _task_name(benchmark) / f"{name}-seed{seed}",
                 self.steps,
+                self.root,
             )
+            for benchmark in self._benchmarks
             for name in names
             for seed in range(self.first_seed, self.first_seed + self.seeds)
         ]
@@ -148,62 +192,19 @@ class Reproduce:
             kept = [Done(t, row) for t in tasks if self.resume and (row := t.finished())]
         found = {ended.task: ended for ended in kept}
         missing = [task for task in tasks if task not in found]
-        with Progress(
-            TextColumn("{task.description:<34}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-        ) as bar:
+        with _bar(console) as bar:
             runs = bar.add_task(
                 f"{self.name}, {self.preset}", total=len(tasks), completed=len(kept)
             )
 
             def watch(ended: Done) -> None:
                 score = "failed" if ended.row is None else f"{ended.row.target_accuracy:.1%}"
-                words = f"{ended.task.method}, seed {ended.task.seed}: {score}"
+                words = f"{ended.task.words}: {score}"
                 bar.update(runs, advance=1, description=words)
 
             for ended in run_grid(missing, self.jobs, watch):
                 found[ended.task] = ended
         return [found[task] for task in tasks]
-
-    def _write(self, done: Sequence[Done], console: Console) -> None:
-        rows = [ended.row for ended in done if ended.row is not None]
-        folder, benchmark = self._folder, self._benchmark
-        protocol = f"{self._protocol}: {benchmark.protocols[self._protocol]}"
-        write_results(folder / "results.json", self.name, self.preset, protocol, rows)
-        titles = {ended.task.method: ended.task.recipe.title for ended in done}
-        sample = done[0].task.sample
-        toy = isinstance(sample, Points)
-        lines = result_lines(rows, titles, benchmark.records, by_index=not toy)
-        write_atomically(folder / "table.md", markdown(lines).encode())
-        outcomes = [read_outcome(ended.task.folder, ended.task.recipe) for ended in done]
-        facts = {
-            "command": self._command(),
-            "protocol": protocol,
-            "versions": versions(),
-            "settings": {o.recipe.method: o.recipe.words() for o in outcomes},
-        }
-        if isinstance(sample, Points):
-            pictures = self._draw("figures", sample.world, outcomes)
-            page = toy_report(sample.world, outcomes, facts, pictures, benchmark.records)
-        else:
-            pictures = self._draw("rotating_figures", sample, outcomes)
-            page = rotating_report(self.name, lines, outcomes, facts, pictures)
-        write_atomically(folder / "report.html", page.encode())
-        title = f"{self.name}, {self.preset}, protocol {self._protocol}: accuracy %"
-        console.print(rich_table(lines, title, _WIDE if toy else _too_wide(lines, console)))
-        console.print("The report, to open in a browser:")
-        console.print(str((folder / "report.html").resolve()), soft_wrap=True, highlight=False)
-
-    def _draw(self, module: str, data: Any, outcomes: Sequence[Outcome]) -> dict[str, str]:
-        """The figures, by title; matplotlib is only touched where it is asked for."""
-        if not self.figures:
-            return {}
-        drawing = import_module(f"cida.benchmarks.{module}")
-        pictures: dict[str, str] = drawing.draw_figures(data, outcomes, self._folder)
-        return pictures
 
     def _command(self) -> str:
         words = [f"cida reproduce {self.name} --preset {self.preset} --seeds {self.seeds}"]
@@ -213,8 +214,12 @@ class Reproduce:
             words.append(f"--steps {self.steps}")
         if self.protocol is not None:
             words.append(f"--protocol {self.protocol}")
+        if self.tasks is not None:
+            words += ["--tasks", *self.tasks]
         if self.methods is not None:
             words += ["--methods", *self.methods]
+        if self.root is not None:
+            words += ["--root", str(self.root)]
         return " ".join(words)
 
 
@@ -254,26 +259,24 @@ def _need_matplotlib() -> None:
         )
 
 
-# What table.md and the report have room for, and a terminal has not.
-_WIDE = ("source", "gain", "fresh std", "fresh all", "record")
-ROOM_FOR_INTERVALS = 112
+def _check_tasks(experiment: str, tasks: Sequence[str]) -> None:
+    known = [_task_name(benchmark) for benchmark in EXPERIMENTS[experiment]]
+    if len(known) == 1:
+        raise ValueError(f"tasks is for experiments that have several; {experiment} is one task.")
+    for name in tasks or ("",):
+        check_name("tasks", name, known)
 
 
-def _too_wide(lines: Sequence[ResultLine], console: Console) -> tuple[str, ...]:
-    """In a narrow terminal the intervals along u are left to table.md and the report."""
-    narrow = console.width < ROOM_FOR_INTERVALS
-    return ("gain", "std", *(lines[0].intervals if narrow else ()))
+def _task_name(benchmark: Benchmark) -> str:
+    """What comes after the experiment's name, where it has several tasks."""
+    return benchmark.name.partition("/")[2]
 
 
-def rich_table(lines: Sequence[ResultLine], title: str, without: Sequence[str] = ()) -> Table:
-    """The table for the terminal."""
-    found = [
-        {name: cell for name, cell in line.items() if name not in without} for line in cells(lines)
-    ]
-    table = Table(title=title)
-    for name in found[0]:
-        first = name == "method"
-        table.add_column(name, justify="left" if first else "right", no_wrap=first)
-    for line in found:
-        table.add_row(*line.values())
-    return table
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:<34}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )

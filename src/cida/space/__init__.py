@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cida.space.base import Bins, Space, thinned
+from cida.space.hull import outside_hull
 from cida.space.line import Line
 from cida.space.periodic import Periodic
 from cida.space.product import Product
@@ -25,6 +26,7 @@ __all__ = [
     "Product",
     "Space",
     "line_space",
+    "outside_hull",
     "space_from_dict",
     "thinned",
 ]

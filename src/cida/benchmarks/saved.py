@@ -1,0 +1,48 @@
+"""Models that runs left in their folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cida.benchmarks.catalogue import BENCHMARKS
+from cida.benchmarks.networks import SignalNetworks
+from cida.benchmarks.recipes import MODEL
+from cida.estimators import CIDAClassifier
+from cida.space import space_from_dict
+
+__all__ = ["load_sleep_model"]
+
+
+def load_sleep_model(folder: Path) -> CIDAClassifier:
+    """The classifier of a run of a sleep experiment; run.json says which networks it has."""
+    words = _read_run(folder)
+    world = words.get("world")
+    if world not in BENCHMARKS or not str(world).startswith("sleep-"):
+        raise ValueError(
+            f"RUN is {folder}, a run of {world}; recordings are predicted by runs of sleep-intra, "
+            "sleep-cross or sleep-multi."
+        )
+    try:
+        settings = words["settings"]
+        space = space_from_dict(settings["space"]["space"])
+        encoder = SignalNetworks(**settings["networks"]).encoder(space, 0)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder / 'run.json'} is not as cida writes it ({error!r}).") from None
+    return CIDAClassifier.load(folder / MODEL, encoder=encoder)
+
+
+def _read_run(folder: Path) -> dict[str, Any]:
+    try:
+        words = json.loads((folder / "run.json").read_text())
+    except FileNotFoundError:
+        raise ValueError(
+            f"RUN is {folder}, which has no run.json; give the folder of one run, such as "
+            "runs/sleep-intra-best/shhs-extrapolation/histogram-seed0."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder / 'run.json'} cannot be read ({error}).") from None
+    if not isinstance(words, dict):
+        raise ValueError(f"{folder / 'run.json'} is not as cida writes it.")
+    return words

@@ -1,0 +1,116 @@
+"""Tables of an experiment of several tasks: one line a task, as the paper prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from cida.benchmarks.recipes import Benchmark
+from cida.benchmarks.runner import Row, summarise
+from cida.benchmarks.tables import Cells
+
+__all__ = ["detail_table", "paper_table", "verdicts"]
+
+CATEGORICAL = ("adda", "dann", "cdann", "mdd", "cua")
+
+
+def paper_table(
+    rows: Sequence[Row], benchmarks: Sequence[Benchmark], titles: Mapping[str, str]
+) -> list[Cells]:
+    """Target accuracy of each task and method, the best in bold, and the paper's line below."""
+    found = []
+    for benchmark in benchmarks:
+        mine = _means(rows, benchmark.name)
+        if not mine:
+            continue
+        best = max((score for method, score in mine.items() if method != "oracle"), default=0)
+        line = {"task": benchmark.title}
+        for method in titles:
+            score = mine.get(method)
+            words = "" if score is None else _percent(score)
+            wins = score == best and method != "oracle"
+            line[titles[method]] = f"**{words}**" if wins else words
+        found.append(line)
+        if benchmark.records:
+            story = {m: _percent(record.accuracy) for m, record in benchmark.records.items()}
+            found.append(
+                {"task": "the paper, on real data"}
+                | {title: story.get(method, "") for method, title in titles.items()}
+            )
+    return found
+
+
+def detail_table(
+    rows: Sequence[Row], benchmarks: Sequence[Benchmark], titles: Mapping[str, str]
+) -> list[Cells]:
+    """A line a task and method: spread over seeds, gain, share of the gap, kappa and recalls."""
+    named = {benchmark.name: benchmark.title for benchmark in benchmarks}
+    found = []
+    for line in summarise(rows):
+        mine = [r for r in rows if (r.task, r.method) == (line["task"], line["method"])]
+        means = _means(rows, line["task"])
+        found.append(
+            {
+                "task": named[line["task"]],
+                "method": titles[line["method"]],
+                "seeds": str(line["seeds"]),
+                "source": _percent(mean(row.source_accuracy for row in mine)),
+                "target": _percent(line["target_accuracy_mean"]),
+                "std": _percent(line["target_accuracy_std"]) if line["seeds"] > 1 else "",
+                "worst seed": _percent(line["target_accuracy_worst"]),
+                **_gap(line["method"], means),
+                **_clinical(mine),
+                "seconds": f"{mean(row.seconds for row in mine):.0f}",
+            }
+        )
+    return found
+
+
+def verdicts(
+    rows: Sequence[Row], benchmarks: Sequence[Benchmark], titles: Mapping[str, str]
+) -> list[str]:
+    """A sentence for each task in which a categorical method has the best mean."""
+    found = []
+    for benchmark in benchmarks:
+        means = {m: s for m, s in _means(rows, benchmark.name).items() if m != "oracle"}
+        best = max(means, key=means.__getitem__, default="")
+        if best in CATEGORICAL:
+            words = f"the best is {titles[best]}, which takes domains for categories"
+            found.append(f"{benchmark.title}: {words}.")
+    return found
+
+
+def _means(rows: Sequence[Row], task: str) -> dict[str, float]:
+    """Each method's mean target accuracy in the task."""
+    return {
+        line["method"]: line["target_accuracy_mean"]
+        for line in summarise(row for row in rows if row.task == task)
+    }
+
+
+def _gap(method: str, means: Mapping[str, float]) -> Cells:
+    """The gain over Source-Only, and which share of the oracle's that is."""
+    base, top = means.get("source-only"), means.get("oracle")
+    if base is None or method == "source-only":
+        return {"gain": "", "of the gap": ""}
+    gain = means[method] - base
+    known = top is not None and top > base
+    share = f"{gain / (top - base):.0%}" if known and top is not None else ""
+    return {"gain": f"{100 * gain:+.1f}", "of the gap": share}
+
+
+def _clinical(rows: Sequence[Row]) -> Cells:
+    """Cohen's kappa and the recall of each class, where the rows have them."""
+    known: list[dict[str, Any]] = [row.more for row in rows if row.more]
+    if not known:
+        return {}
+    classes = known[0]["recall"]
+    return {
+        "kappa": f"{mean(one['kappa'] for one in known):.2f}",
+        **{name: _percent(mean(one["recall"][name] for one in known)) for name in classes},
+    }
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"

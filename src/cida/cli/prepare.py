@@ -1,0 +1,92 @@
+"""``cida data prepare-nsrr``: a study's folder to a store of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from tyro.conf import UseAppendAction
+
+from cida.datasets.sleep import STUDIES, Report, prepare
+
+__all__ = ["PrepareNsrr"]
+
+
+@dataclass(frozen=True)
+class PrepareNsrr:
+    """Makes a store of 30 s segments of breathing from a study as NSRR lays it out.
+
+    Example:  cida data prepare-nsrr --study shhs --root ~/nsrr/shhs --out shhs-store --jobs 4
+
+    Stopped, it goes on where it was when started again.
+    """
+
+    study: Literal["shhs", "mesa", "sof"]
+    """The study."""
+    root: Path
+    """The study's folder, the one with polysomnography/ and datasets/ in it."""
+    out: Path
+    """The folder of the store."""
+    jobs: int = 1
+    """Nights that are read side by side."""
+    channel: str | None = None
+    """The channel to read instead of the chest belt, or else the belly belt."""
+    column: UseAppendAction[tuple[tuple[str, ...], ...]] = ()
+    """Columns of the study's table by another name: age=my_age gender=sex."""
+
+    def run(self, console: Console) -> int:
+        """Prints what was prepared, what failed and, last, where the store is."""
+        columns = _columns([*chain(*self.column)])
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        ) as bar:
+            task = bar.add_task(self.study, total=0)
+            report = prepare(
+                STUDIES[self.study],
+                self.root,
+                self.out,
+                self.jobs,
+                self.channel,
+                columns,
+                lambda done, total: bar.update(task, completed=done, total=total),
+            )
+        for line in _lines(report):
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
+        return 0
+
+
+def _columns(pairs: Sequence[str]) -> dict[str, str]:
+    columns = {}
+    for pair in pairs:
+        index, equals, column = pair.partition("=")
+        if not equals or not index or not column:
+            raise ValueError(f"column is {pair!r}; write INDEX=COLUMN, for example age=my_age.")
+        if index in columns:
+            raise ValueError(f"column has {index} twice; leave one.")
+        columns[index] = column
+    return columns
+
+
+def _lines(report: Report) -> list[str]:
+    counts, store = report.counts, report.store
+    people = "simulated subjects" if store.simulated else "subjects"
+    lines = [
+        f"{len(store.subjects)} {people} with {counts.segments} segments of 30 s; "
+        f"{report.read} nights were read now",
+        f"left out: {counts.unscored} epochs without a stage, {counts.gaps} without a signal, "
+        f"{counts.cut} beyond the end of recording or annotation",
+    ]
+    if report.failures:
+        lines.append(f"{len(report.failures)} subjects failed; why is in {report.path}")
+    return [*lines, str(store.folder)]

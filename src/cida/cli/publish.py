@@ -1,0 +1,157 @@
+"""What ``cida reproduce`` leaves behind: results, tables, figures and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from cida.benchmarks.catalogue import BENCHMARKS
+from cida.benchmarks.grid import Done
+from cida.benchmarks.recipes import Benchmark
+from cida.benchmarks.runner import Row, read_outcome, versions, write_results
+from cida.benchmarks.sleep import Nights
+from cida.benchmarks.suites import detail_table, paper_table, verdicts
+from cida.benchmarks.tables import Cells, cells, markdown, result_lines
+from cida.benchmarks.toys import Points
+from cida.files import write_atomically
+from cida.report import rotating_report, suite_report, toy_report
+
+__all__ = ["Publisher", "rich_table"]
+
+# What table.md and the report have room for, and a terminal has not.
+WIDE = ("source", "gain", "fresh std", "fresh all", "record")
+ROOM_FOR_INTERVALS = 112
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """Writes what runs of one experiment found into its folder."""
+
+    experiment: str
+    preset: str
+    protocol: str
+    command: str
+    folder: Path
+    figures: bool
+
+    def publish(self, done: Sequence[Done], console: Console) -> None:
+        """Writes all files, prints the table and, last, the path of the report."""
+        rows = [ended.row for ended in done if ended.row is not None]
+        tasks = {ended.task.benchmark: ended.task for ended in reversed(done)}  # the first of each
+        samples = {name: tasks[name].sample for name in reversed(tasks)}
+        nights = {name: one for name, one in samples.items() if isinstance(one, Nights)}
+        simulated = any(sample.simulated for sample in nights.values())
+        protocol = f"{self.protocol}: {BENCHMARKS[done[0].task.benchmark].protocols[self.protocol]}"
+        results = self.folder / "results.json"
+        write_results(results, self.experiment, self.preset, protocol, rows, simulated)
+        facts = {
+            "command": self.command,
+            "protocol": protocol,
+            "versions": versions(),
+            "settings": {e.task.method: e.task.recipe.words() for e in done},
+        }
+        if nights:
+            page = self._suite(rows, done, nights, facts, console)
+        else:
+            (sample,) = samples.values()
+            page = self._one(rows, done, sample, facts, console)
+        write_atomically(self.folder / "report.html", page.encode())
+        console.print("The report, to open in a browser:")
+        path = str((self.folder / "report.html").resolve())
+        console.print(path, soft_wrap=True, highlight=False)
+
+    def _one(
+        self, rows: list[Row], done: Sequence[Done], sample: Any, facts: Any, console: Console
+    ) -> str:
+        """An experiment of one task: a line a method."""
+        benchmark = BENCHMARKS[done[0].task.benchmark]
+        toy = isinstance(sample, Points)
+        lines = result_lines(rows, _titles(done), benchmark.records, by_index=not toy)
+        found = cells(lines)
+        write_atomically(self.folder / "table.md", markdown(found).encode())
+        outcomes = [read_outcome(ended.task.folder, ended.task.recipe) for ended in done]
+        if isinstance(sample, Points):
+            pictures = self._draw("figures", sample.world, outcomes)
+            page = toy_report(sample.world, outcomes, facts, pictures, benchmark.records)
+        else:
+            pictures = self._draw("rotating_figures", sample, outcomes)
+            page = rotating_report(self.experiment, lines, outcomes, facts, pictures)
+        narrow = console.width < ROOM_FOR_INTERVALS
+        without = WIDE if toy else ("gain", "std", *(lines[0].intervals if narrow else ()))
+        title = f"{self.experiment}, {self.preset}, protocol {self.protocol}: accuracy %"
+        console.print(rich_table(found, title, without))
+        return page
+
+    def _suite(
+        self,
+        rows: list[Row],
+        done: Sequence[Done],
+        nights: dict[str, Any],
+        facts: dict[str, Any],
+        console: Console,
+    ) -> str:
+        """An experiment of several tasks: a line a task, as the paper has it."""
+        benchmarks: list[Benchmark] = [BENCHMARKS[name] for name in nights]
+        titles = _titles(done)
+        table = paper_table(rows, benchmarks, titles)
+        details = detail_table(rows, benchmarks, titles)
+        words = [*_about(nights, benchmarks), *verdicts(rows, benchmarks, titles)]
+        told = "".join(f"- {sentence}\n" for sentence in words)
+        text = f"{markdown(table)}\n{told}\n{markdown(details)}"
+        write_atomically(self.folder / "table.md", text.encode())
+        pictures = self._draw("sleep_figures", nights, rows)
+        title = f"{self.experiment}, {self.preset}: target accuracy %"
+        console.print(rich_table(table, title))
+        for sentence in words:
+            console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+        simulated = any(sample.simulated for sample in nights.values())
+        return suite_report(self.experiment, simulated, table, details, words, facts, pictures)
+
+    def _draw(self, module: str, data: Any, found: Sequence[Any]) -> dict[str, str]:
+        """The figures, by title; matplotlib is only touched where it is asked for."""
+        if not self.figures:
+            return {}
+        drawing = import_module(f"cida.benchmarks.{module}")
+        pictures: dict[str, str] = drawing.draw_figures(data, found, self.folder)
+        return pictures
+
+
+def _titles(done: Sequence[Done]) -> dict[str, str]:
+    return {ended.task.method: ended.task.recipe.title for ended in done}
+
+
+def _about(nights: dict[str, Nights], benchmarks: Sequence[Benchmark]) -> list[str]:
+    """Who was trained on and who scored, and who of the target is beyond the source's hull."""
+    found = []
+    if any(sample.simulated for sample in nights.values()):
+        found.append("Simulated: nobody was recorded; the paper's numbers are of real people.")
+    for benchmark in benchmarks:
+        sample = nights[benchmark.name]
+        counts = [
+            len(part.numbers)
+            for part in (sample.source, sample.target, sample.scored_source, sample.scored_target)
+        ]
+        found.append(
+            f"{benchmark.title}: trained on {counts[0]} source people and {counts[1]} of the "
+            f"target without labels, scored {counts[2]} and {counts[3]} others; "
+            f"{sample.outside_hull():.0%} of the target people are outside the convex hull of the "
+            "source."
+        )
+    return found
+
+
+def rich_table(found: Sequence[Cells], title: str, without: Sequence[str] = ()) -> Table:
+    """The table for the terminal."""
+    shown = [{name: c for name, c in line.items() if name not in without} for line in found]
+    table = Table(title=title)
+    for number, name in enumerate(shown[0]):
+        table.add_column(name, justify="right" if number else "left", no_wrap=not number)
+    for line in shown:
+        table.add_row(*(cell.replace("**", "") for cell in line.values()))
+    return table

@@ -1,0 +1,76 @@
+"""``cida data simulate-sleep``: people who do not exist, in the layout of three studies."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from cida.datasets.sleep import STUDIES, simulate
+
+__all__ = ["SimulateSleep"]
+
+
+@dataclass(frozen=True)
+class SimulateSleep:
+    """Makes simulated nights of shhs, mesa and sof, as NSRR would lay them out.
+
+    Example:  cida data simulate-sleep --out simulated --subjects 100 --seed 0 --jobs 2
+
+    Stopped, it goes on where it was when started again.
+    """
+
+    out: Path
+    """The folder for the three cohorts."""
+    subjects: int
+    """People in each cohort; a night is 1 to 4 MB."""
+    seed: int
+    """Decides everything; more subjects of the same seed leave the first ones as they were."""
+    jobs: int = 1
+    """Nights that are written side by side."""
+
+    def run(self, console: Console) -> int:
+        """Prints who was made, what to run next and, last, where they are."""
+        out = self.out.expanduser()
+        if out.exists() and not out.is_dir():
+            raise ValueError(f"out is {out}, which is no folder; choose another name.")
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        ) as bar:
+            task = bar.add_task("nights", total=0)
+            roots = simulate(
+                out,
+                self.subjects,
+                self.seed,
+                self.jobs,
+                lambda done, total: bar.update(task, completed=done, total=total),
+            )
+            written = int(bar.tasks[0].completed)
+        for line in _lines(out, roots, written):
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
+        return 0
+
+
+def _lines(out: Path, roots: list[Path], written: int) -> list[str]:
+    people = {root.name: len(STUDIES[root.name].recordings(root)) for root in roots}
+    counts = ", ".join(f"{count} in {name}" for name, count in people.items())
+    return [
+        f"simulated people: {counts}; nobody was recorded; {written} nights were written now",
+        "next, for each study that is wanted:",
+        *(_next(root, out / "stores" / root.name) for root in roots),
+        str(out),
+    ]
+
+
+def _next(root: Path, store: Path) -> str:
+    words = ["cida", "data", "prepare-nsrr", "--study", root.name]
+    return shlex.join([*words, "--root", str(root), "--out", str(store)])

@@ -1,0 +1,72 @@
+"""The same work on many nights, several at a time."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from cida.datasets.sleep.errors import PreparationError
+
+__all__ = ["in_jobs", "need_packages", "stopping"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_jobs(work: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[R]:
+    """Every task once, in any order; no more of them wait in the pool than keep it busy."""
+    if jobs == 1:
+        yield from map(work, tasks)
+        return
+    context = multiprocessing.get_context("spawn")
+    waiting = iter(tasks)
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_leave_interrupts) as pool:
+        running = {pool.submit(work, task) for task in islice(waiting, 2 * jobs)}
+        try:
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+                running |= {pool.submit(work, task) for task in islice(waiting, len(done))}
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C is for the parent: it stops the jobs when their nights are done."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def need_packages(what: str, *packages: str) -> None:
+    """Refuses to begin what would fail at the first night."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ImportError(
+                f"{what} needs {package}, which is not installed; pip install 'cida[sleep]'."
+            )
+
+
+@contextmanager
+def stopping(out: Path) -> Iterator[None]:
+    """A full disk and a killed job in a sentence each; what is finished is kept."""
+    again = "and run it again: what is finished is kept"
+    try:
+        yield
+    except BrokenProcessPool:
+        raise PreparationError(
+            f"a job was killed, perhaps for want of memory; use fewer jobs {again}."
+        ) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise PreparationError(f"the disk of {out} is full; free some space {again}.") from error
