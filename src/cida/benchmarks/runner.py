@@ -144,7 +144,7 @@ def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
         fresh = [row.fresh for row in mine if row.fresh is not None]
         lines.append(
             {
-                "task": task,
+                **({"task": task} if task else {}),
                 "method": method,
                 "seeds": len(mine),
                 **_spread("target_accuracy", [row.target_accuracy for row in mine]),
@@ -182,10 +182,16 @@ def write_results(
         "protocol": protocol,
         "simulated": simulated,
         "metric": "accuracy",
-        "rows": [asdict(row) for row in rows],
+        "rows": [_row_words(row) for row in rows],
         "summary": summarise(rows),
     }
     write_json(path, words)
+
+
+def _row_words(row: Row) -> dict[str, Any]:
+    """A row of results.json; what only some experiments have is left out of the others."""
+    words = asdict(row)
+    return {k: v for k, v in words.items() if v or k not in ("task", "more")}
 
 
 def write_json(path: Path, words: Mapping[str, Any]) -> None:
