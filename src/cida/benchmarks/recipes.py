@@ -16,10 +16,33 @@ from cida.estimators.saving import plain
 from cida.space import Line, Space
 from cida.training import Callback
 
-__all__ = ["METHODS", "Benchmark", "Networks", "Preset", "Recipe", "Sample", "recipes"]
+__all__ = [
+    "AS_IN_THE_PAPER",
+    "METHODS",
+    "Benchmark",
+    "Networks",
+    "Preset",
+    "Recipe",
+    "Sample",
+    "recipes",
+]
 
 Settings = Mapping[str, Any]
 MODEL = "model.safetensors"
+
+# Section 5 and the supplement of the paper: Adam at 1e-4, lambda_d = 2 for all, batch normalisation
+# in predictor and discriminator, u an input of the encoder; no ceiling, curriculum or averaging.
+AS_IN_THE_PAPER: Settings = {
+    "index_in_encoder": True,
+    "batch_norm": True,
+    "lambda_d": 2.0,
+    "discriminator_steps": 1,
+    "ceiling": False,
+    "balance_bins": 1,
+    "learning_rate": 1e-4,
+    "schedule": "constant",
+    "averaging": 0.0,
+}
 
 
 class Networks(Protocol):

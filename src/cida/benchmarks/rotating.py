@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cida.benchmarks.networks import ImageNetworks
 from cida.benchmarks.paper import RECORD
-from cida.benchmarks.recipes import Benchmark, Preset, Settings
+from cida.benchmarks.recipes import AS_IN_THE_PAPER, Benchmark, Preset, Settings
 from cida.benchmarks.samples import bin_words, fingerprint
 from cida.datasets.mnist import load_mnist
 from cida.datasets.rotating import (
@@ -191,19 +191,11 @@ STEADY_OF: dict[str, Settings] = {
 
 # The paper's networks and its settings, with nothing added; u is a number, as there.
 PAPER: Settings = {
+    **AS_IN_THE_PAPER,
     "space": Line(),
-    "index_in_encoder": True,
-    "batch_norm": True,
     "predictor_hidden": (64, 64),
-    "lambda_d": 2.0,
-    "discriminator_steps": 1,
-    "ceiling": False,
-    "balance_bins": 1,
     "batch_size": 128,
     "source_batch_size": 128,
-    "learning_rate": 1e-4,
-    "schedule": "constant",
-    "averaging": 0.0,
     "steps": 1500,
 }
 

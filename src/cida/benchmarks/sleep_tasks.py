@@ -6,7 +6,7 @@ from functools import partial
 
 from cida.benchmarks.networks import SignalNetworks
 from cida.benchmarks.paper import Record
-from cida.benchmarks.recipes import Benchmark, Preset, Settings
+from cida.benchmarks.recipes import AS_IN_THE_PAPER, Benchmark, Preset, Settings
 from cida.benchmarks.sleep import Ages, Side, draw_nights
 from cida.datasets.sleep import INDICES
 from cida.space import line_space
@@ -49,18 +49,10 @@ BEST_OF: dict[str, Settings] = {
 
 # The paper's networks and its settings, with nothing added.
 PAPER: Settings = {
-    "index_in_encoder": True,
-    "batch_norm": True,
+    **AS_IN_THE_PAPER,
     "predictor_hidden": (384, 384),
-    "lambda_d": 2.0,
-    "discriminator_steps": 1,
-    "ceiling": False,
-    "balance_bins": 1,
     "batch_size": 128,
     "source_batch_size": 128,
-    "learning_rate": 1e-4,
-    "schedule": "constant",
-    "averaging": 0.0,
     "steps": 20_000,
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from cida.benchmarks.paper import RECORD
-from cida.benchmarks.recipes import METHODS, Benchmark, Preset, Recipe, Settings
+from cida.benchmarks.recipes import AS_IN_THE_PAPER, METHODS, Benchmark, Preset, Recipe, Settings
 from cida.benchmarks.samples import bin_words, fingerprint
 from cida.datasets import World, circle, sine
 from cida.diagnostics import accuracy, score_by_bin
@@ -60,20 +60,7 @@ def _scores(world: World, model: CIDAClassifier) -> dict[str, Any]:
     }
 
 
-# Section 5 and the supplement of the paper: Adam at 1e-4, lambda_d = 2 for all, batch normalisation
-# in predictor and discriminator, u an input of the encoder; no ceiling, curriculum or averaging.
-PAPER: Settings = {
-    "index_in_encoder": True,
-    "batch_norm": True,
-    "predictor_hidden": (128, 128),
-    "lambda_d": 2.0,
-    "discriminator_steps": 1,
-    "ceiling": False,
-    "balance_bins": 1,
-    "learning_rate": 1e-4,
-    "schedule": "constant",
-    "averaging": 0.0,
-}
+PAPER: Settings = {**AS_IN_THE_PAPER, "predictor_hidden": (128, 128)}
 
 # Tuned on seeds 100 and up. All methods see x in the moving frame, where 2,000 rounds are enough.
 BEST: Settings = {"index_in_encoder": "frame", "steps": 2000}

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from tyro.conf import UseAppendAction
 
+from cida.cli.bars import nights_bar
 from cida.datasets.sleep import STUDIES, Report, prepare
 
 __all__ = ["PrepareNsrr"]
@@ -42,15 +42,7 @@ class PrepareNsrr:
     def run(self, console: Console) -> int:
         """Prints what was prepared, what failed and, last, where the store is."""
         columns = _columns([*chain(*self.column)])
-        with Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        ) as bar:
+        with nights_bar(console) as bar:
             task = bar.add_task(self.study, total=0)
             report = prepare(
                 STUDIES[self.study],

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from cida.cli.bars import nights_bar
 from cida.datasets.sleep import STUDIES, simulate
 
 __all__ = ["SimulateSleep"]
@@ -37,15 +37,7 @@ class SimulateSleep:
         out = self.out.expanduser()
         if out.exists() and not out.is_dir():
             raise ValueError(f"out is {out}, which is no folder; choose another name.")
-        with Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        ) as bar:
+        with nights_bar(console) as bar:
             task = bar.add_task("nights", total=0)
             roots = simulate(
                 out,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import os
 import warnings
@@ -26,12 +25,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Belt:
-    """A belt at its own rate, float32 in the file's physical units; ``start`` is by the clock."""
+    """A belt at its own rate, float32 in the file's physical units."""
 
     signal: Array
     rate_hz: float
     label: str
-    start: dt.time | None
 
 
 def read_belt(
@@ -53,9 +51,8 @@ def read_belt(
             raise RecordingError(path, f"it cannot be read as EDF ({error}).") from error
         found = _choose(path, edf, aliases, channel)
         signal = found.data.astype(np.float32)
-        start = _start(edf)
     _check_signal(path, found.label, signal)
-    return Belt(signal, float(found.sampling_frequency), found.label, start)
+    return Belt(signal, float(found.sampling_frequency), found.label)
 
 
 def _open(path: Path) -> Edf:
@@ -74,13 +71,6 @@ def _choose(path: Path, edf: Edf, aliases: Sequence[str], channel: str | None) -
     wanted = "no breathing belt is" if channel is None else f"channel {channel!r} is not"
     there = ", ".join(repr(signal.label) for signal in signals.values()) or "none"
     raise RecordingError(path, f"{wanted} among its channels ({there}); name the belt as channel.")
-
-
-def _start(edf: Edf) -> dt.time | None:
-    try:
-        return edf.starttime
-    except Exception:  # a night without a start by the clock is as good as any other
-        return None
 
 
 def _check_signal(path: Path, label: str, signal: Array) -> None:
