@@ -35,7 +35,7 @@ class Task:
     @property
     def words(self) -> str:
         """How it is called while it runs."""
-        task = self.benchmark.partition("/")[2]
+        task = BENCHMARKS[self.benchmark].task
         return f"{task}{', ' if task else ''}{self.method}, seed {self.seed}"
 
     @property

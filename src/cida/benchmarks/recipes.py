@@ -146,6 +146,11 @@ class Benchmark:
     title: str = ""
     discriminator_hidden: tuple[int, ...] = (128, 128, 128)
 
+    @property
+    def task(self) -> str:
+        """What comes after the experiment's name, where it has several tasks."""
+        return self.name.partition("/")[2]
+
 
 def recipes(benchmark: Benchmark, preset: str) -> dict[str, Recipe]:
     """All methods of the benchmark's tables, in their order, by name."""

@@ -30,7 +30,7 @@ PROTOCOLS = {
 SMALL = SignalNetworks(width=1 / 16)
 PAPER_NETWORKS = SignalNetworks()
 
-# Tuned on seeds 100 and up with the development protocol.
+# A first guess, looked at with the development protocol on seed 100 and not tuned yet.
 BEST: Settings = {
     "index_in_encoder": True,
     "predictor_hidden": (64, 64),

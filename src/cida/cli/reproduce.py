@@ -114,7 +114,7 @@ class Reproduce:
     @property
     def _benchmarks(self) -> list[Benchmark]:
         every = EXPERIMENTS[self.name]
-        return [b for b in every if self.tasks is None or _task_name(b) in self.tasks]
+        return [b for b in every if self.tasks is None or b.task in self.tasks]
 
     @property
     def _protocol(self) -> str:
@@ -178,7 +178,7 @@ class Reproduce:
                 self._protocol,
                 name,
                 seed,
-                self._folder / _task_name(benchmark) / f"{name}-seed{seed}",
+                self._folder / benchmark.task / f"{name}-seed{seed}",
                 self.steps,
                 self.root,
             )
@@ -260,16 +260,11 @@ def _need_matplotlib() -> None:
 
 
 def _check_tasks(experiment: str, tasks: Sequence[str]) -> None:
-    known = [_task_name(benchmark) for benchmark in EXPERIMENTS[experiment]]
+    known = [benchmark.task for benchmark in EXPERIMENTS[experiment]]
     if len(known) == 1:
         raise ValueError(f"tasks is for experiments that have several; {experiment} is one task.")
     for name in tasks or ("",):
         check_name("tasks", name, known)
-
-
-def _task_name(benchmark: Benchmark) -> str:
-    """What comes after the experiment's name, where it has several tasks."""
-    return benchmark.name.partition("/")[2]
 
 
 def _bar(console: Console) -> Progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cida.datasets.download import data_home
@@ -38,12 +39,9 @@ def make_simulated(
         if (home / name / "store.json").exists():
             continue
         raw = home / "recordings"
-
-        def tell(verb: str, name: str = name) -> Callable[[int, int], None]:
-            return lambda done, total: watch(f"{verb} {name}", done, total)
-
-        simulate(raw, subjects, SEED, jobs, tell("simulating"), [name])
-        prepare(STUDIES[name], raw / name, home / name, jobs, watch=tell("preparing"))
+        simulate(raw, subjects, SEED, jobs, partial(watch, f"simulating {name}"), [name])
+        told = partial(watch, f"preparing {name}")
+        prepare(STUDIES[name], raw / name, home / name, jobs, watch=told)
         shutil.rmtree(raw)
 
 

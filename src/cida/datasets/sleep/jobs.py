@@ -16,7 +16,9 @@ from typing import TypeVar
 
 from cida.datasets.sleep.errors import PreparationError
 
-__all__ = ["in_jobs", "need_packages", "stopping"]
+__all__ = ["Watch", "in_jobs", "need_packages", "stopping"]
+
+Watch = Callable[[int, int], None]  # called with the nights done and of how many
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.signal import lfilter
 
+from cida.datasets.sleep.stages import EPOCH_SECONDS
+
 __all__ = ["EPOCH_SECONDS", "SCALES", "Person", "Traits", "belts", "draw_person", "hypnogram"]
 
 Array = np.ndarray[Any, Any]
 Generator = np.random.Generator
 
-EPOCH_SECONDS = 30
 WAKE, N1, N2, N3, REM = range(5)
 
 # --- people --------------------------------------------------------------------------------------

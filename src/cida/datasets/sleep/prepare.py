@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ import numpy as np
 
 from cida.datasets.sleep.covariates import NO_COLUMNS, Covariates, covariates_of, read_covariates
 from cida.datasets.sleep.errors import PreparationError, RecordingError
-from cida.datasets.sleep.jobs import in_jobs, need_packages, stopping
+from cida.datasets.sleep.jobs import Watch, in_jobs, need_packages, stopping
 from cida.datasets.sleep.night import Failure, Task, prepare_night, read_part
 from cida.datasets.sleep.store import Counts, Entry, Settings, SleepStore, write_store
 from cida.datasets.sleep.studies import INDICES, Recording, Study, is_simulated
@@ -25,7 +25,6 @@ from cida.files import write_atomically
 __all__ = ["Report", "prepare"]
 
 Array = np.ndarray[Any, Any]
-Watch = Callable[[int, int], None]  # called with the nights done and of how many
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cida.datasets.sleep.jobs import in_jobs, need_packages, stopping
+from cida.datasets.sleep.jobs import Watch, in_jobs, need_packages, stopping
 from cida.datasets.sleep.physiology import N3, Person, Traits, belts, draw_person, hypnogram
 from cida.datasets.sleep.stages import write_stages
 from cida.datasets.sleep.studies import SIMULATED, STUDIES, Study
@@ -20,7 +20,6 @@ from cida.files import write_atomically
 __all__ = ["COHORTS", "Cohort", "simulate"]
 
 Array = np.ndarray[Any, Any]
-Watch = Callable[[int, int], None]  # called with the nights done and of how many
 
 NOTICE = (
     "These people and their nights were made by cida data simulate-sleep. Nobody was recorded.\n"
@@ -47,8 +46,8 @@ class Cohort:
     stage_4: bool
 
 
-# Ranges as in section 5.4 of the paper, shapes after its histograms: SHHS in middle age, MESA ten
-# years older, SOF women of about eighty.
+# Ranges as in section 5.4 of the paper, shapes after its histograms: SHHS in middle age, MESA a
+# little older, SOF women of about eighty.
 COHORTS: dict[str, Cohort] = {
     "shhs": Cohort(
         (44, 90), 63, 12, 0.53, (10, 8), (("THOR RES", "ABDO RES"), ("Thor_Res", "Abdo_Res")),
@@ -125,10 +124,9 @@ def _check(root: Path, notice: str) -> None:
 
 def _last(study: str, root: Path) -> int:
     """The highest number of a night that is there: more people than are asked for now, perhaps."""
-    try:
-        return int(STUDIES[study].recordings(root)[-1].subject)
-    except ValueError:
-        return 0  # none yet
+    if not any(root.glob("polysomnography/**/*.edf")):
+        return 0
+    return int(STUDIES[study].recordings(root)[-1].subject)
 
 
 def _is_there(task: Task) -> bool:

@@ -15,7 +15,17 @@ import numpy as np
 from cida.datasets.sleep.errors import RecordingError
 from cida.files import write_atomically
 
-__all__ = ["AWAKE", "CLASSES", "DEEP", "LIGHT", "REM", "UNSCORED", "read_stages", "write_stages"]
+__all__ = [
+    "AWAKE",
+    "CLASSES",
+    "DEEP",
+    "EPOCH_SECONDS",
+    "LIGHT",
+    "REM",
+    "UNSCORED",
+    "read_stages",
+    "write_stages",
+]
 
 Array = np.ndarray[Any, Any]
 
