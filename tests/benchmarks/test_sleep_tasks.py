@@ -42,7 +42,7 @@ TABLE_4 = r"""
 11 & 77.7 & \textbf{82.6} & \textbf{82.6} \\
 """
 
-WITHOUT_ADVERSARY = ("source-only", "oracle")
+WITHOUT_ADVERSARY = ("source-only", "source-only-along", "oracle")
 
 
 def read_table(tex):
@@ -131,3 +131,12 @@ def test_the_papers_preset_is_the_papers_and_nothing_added():
         assert (model.schedule, model.averaging, model.curriculum) == ("constant", 0.0, 0.0)
         assert (model.ceiling, model.balance_bins) == (False, 1)
         assert recipe.networks.width == 1
+
+
+def test_all_norms_follow_the_index_but_those_of_source_only_and_of_the_paper():
+    for benchmark in (*SLEEP_INTRA, *SLEEP_CROSS, *SLEEP_MULTI):
+        best = recipes(benchmark, "best")
+        assert [m for m, recipe in best.items() if not recipe.networks.follow] == ["source-only"]
+        assert len({recipe.networks.width for recipe in best.values()}) == 1
+        assert best["source-only"].settings == best["source-only-along"].settings
+        assert not any(recipe.networks.follow for recipe in recipes(benchmark, "paper").values())

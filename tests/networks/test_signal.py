@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from cida.networks import PAPER_BLOCKS, Block, SignalEncoder
+from cida.networks import PAPER_BLOCKS, Block, IndexNorm, SignalEncoder
 from cida.training import isolated
 
 SAMPLES = 300
@@ -45,8 +45,8 @@ def some_batch(rows=6, samples=SAMPLES, channels=1, seed=0):
 
 def facts(layer):
     """Kernel, stride, channels in and out of a convolution with its batch norm."""
-    convolution, norm = layer
-    assert norm.num_features == convolution.out_channels
+    convolution, norm = layer.convolution, layer.norm
+    assert len(norm.weight) == convolution.out_channels
     assert convolution.bias is None  # the norm has one
     kernel, stride = convolution.kernel_size[-1], convolution.stride[-1]
     assert convolution.weight[0, 0].numel() == kernel  # along time alone
@@ -62,6 +62,10 @@ def warmed(encoder):
                 for tensor in (part.weight, part.bias, part.running_mean):
                     nn.init.normal_(tensor)
                 nn.init.uniform_(part.running_var, 0.5, 2)
+            if isinstance(part, IndexNorm):
+                for tensor in (part.weight, part.bias, part.mean_moments):
+                    nn.init.normal_(tensor)
+                nn.init.uniform_(part.variance, 0.5, 2)
     return encoder.eval()
 
 
@@ -80,7 +84,7 @@ def test_the_encoder_is_the_papers_table(paper):
         assert facts(block.first) == (kernel, stride, before, middle)
         assert facts(block.second) == (kernel, 1, middle, after)
         if stride == 1 and before == after:
-            assert isinstance(block.shortcut, nn.Identity)
+            assert block.shortcut is None
         else:
             assert facts(block.shortcut) == (1, stride, before, after)
 
@@ -128,7 +132,7 @@ def test_four_channels_are_the_fewest():
 def test_signals_of_any_length_and_number_of_channels(samples, channels):
     encoder = some_encoder(width=1 / 16, channels=channels).eval()
     lengths = []
-    encoder.blocks.register_forward_hook(lambda _, __, out: lengths.append(out.shape[-1]))
+    encoder.blocks[-1].register_forward_hook(lambda _, __, out: lengths.append(out.shape[-1]))
     with torch.no_grad():
         assert encoder(*some_batch(2, samples, channels)).shape == (2, 24)
     length = samples
@@ -150,7 +154,7 @@ def by_hand(encoder, x, index):
     """The encoder once more, with signals as rows of numbers and plain sums over windows."""
 
     def apply(layer, x):
-        convolution, norm = layer
+        convolution, norm = layer.convolution, layer.norm
         weight = convolution.weight.flatten(2)
         kernel, stride = weight.shape[-1], convolution.stride[-1]
         windows = nn.functional.pad(x, (kernel // 2, kernel // 2)).unfold(-1, kernel, stride)
@@ -164,8 +168,7 @@ def by_hand(encoder, x, index):
     h = apply(encoder.stem, x).clamp(min=0)
     for block in encoder.blocks:
         change = apply(block.second, apply(block.first, h).clamp(min=0))
-        same = isinstance(block.shortcut, nn.Identity)
-        h = ((h if same else apply(block.shortcut, h)) + change).clamp(min=0)
+        h = ((apply(block.shortcut, h) if block.shortcut else h) + change).clamp(min=0)
     h = h.mean(-1)
     scale, shift = (index @ encoder.affine.linear.weight.T).chunk(2, dim=1)
     return (1 + scale) * h + shift
@@ -195,11 +198,37 @@ def test_the_encoding_starts_blind_to_the_index_and_can_learn_to_see_it():
         assert not torch.allclose(encoder(x, index), encoder(x, -3 * index))
 
 
+def test_to_follow_the_index_changes_every_norm_and_nothing_else():
+    plain, following = some_encoder(), some_encoder(follow=True)
+    kinds = [[type(part) for part in encoder.modules()] for encoder in (plain, following)]
+    assert (
+        kinds[0].count(nn.BatchNorm2d) == kinds[1].count(IndexNorm) == 29
+    )  # 1 + 2 x 11 + 6 shortcuts
+    assert nn.BatchNorm2d not in kinds[1]
+    weights = dict(plain.named_parameters())
+    assert {name: torch.equal(weight, weights[name]) for name, weight in
+            following.named_parameters()} == dict.fromkeys(weights, True)  # fmt: skip
+
+
+def test_following_takes_a_steady_drift_of_the_signals_out_of_the_encoding():
+    x, index = some_batch(64)
+    index[:, 1] = 0
+    drifting = x * (1.5 + index.clamp(-1, 1)[:, :1, None])
+    found = []
+    for follow in (False, True):
+        encoder = some_encoder(follow=follow)
+        with torch.no_grad():
+            z = encoder(drifting, index)
+        found.append(torch.corrcoef(torch.cat([z.T, index[:, :1].T]))[-1, :-1].abs().mean())
+    assert found[1] < found[0] / 2
+
+
 # --- training ---------------------------------------------------------------------------------
 
 
-def test_a_gradient_reaches_every_parameter():
-    encoder = some_encoder()
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_gradient_reaches_every_parameter(follow):
+    encoder = some_encoder(follow=follow)
     with isolated(5):
         target = torch.randn(6, 48)
     (encoder(*some_batch()) - target).square().sum().backward()
@@ -217,15 +246,17 @@ def mixed_batches(encoder):
         return encoder(x, index)[:2], encoder(strange, index)[:2], torch.cat(alone)
 
 
-def test_a_row_is_encoded_the_same_in_any_batch():
-    usual, strange, alone = mixed_batches(warmed(some_encoder()))
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_row_is_encoded_the_same_in_any_batch(follow):
+    usual, strange, alone = mixed_batches(warmed(some_encoder(follow=follow)))
     assert torch.allclose(usual, strange, atol=1e-4)
     assert torch.allclose(usual, alone, atol=1e-4)
     assert usual.std() > 0.1
 
 
-def test_in_training_batch_norm_looks_at_the_others():
-    usual, strange, _ = mixed_batches(warmed(some_encoder()).train())
+@pytest.mark.parametrize("follow", [False, True])
+def test_in_training_norms_look_at_the_others(follow):
+    usual, strange, _ = mixed_batches(warmed(some_encoder(follow=follow)).train())
     assert not torch.allclose(usual, strange, atol=1e-2)
 
 
@@ -243,7 +274,7 @@ def test_it_follows_the_seed():
     weights, others = first.state_dict(), other.state_dict()
     for name, weight in again.state_dict().items():
         assert torch.equal(weight, weights[name])
-        if name.endswith("0.weight"):  # of a convolution
+        if name.endswith("convolution.weight"):
             assert not torch.equal(weight, others[name])
     x, index = some_batch()
     with torch.no_grad():

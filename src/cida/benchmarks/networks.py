@@ -51,8 +51,9 @@ class SignalNetworks:
     """A `SignalEncoder` with the blocks of the paper, so many times as wide."""
 
     width: float = 1.0
+    follow: bool = False
 
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder for an index in this space, its weights drawn with the seed."""
         with isolated(seed):
-            return SignalEncoder(space.embedding_width, self.width)
+            return SignalEncoder(space.embedding_width, self.width, self.follow)

@@ -114,12 +114,13 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings that all methods of a table share, and what single methods change of them."""
+    """Settings and networks that all methods of a table share, and what single ones change."""
 
     settings: Settings
     of_method: Mapping[str, Settings] = field(default_factory=dict)
     networks: Any = None
     protocol: str = ""
+    networks_of: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,8 @@ def recipes(benchmark: Benchmark, preset: str) -> dict[str, Recipe]:
     for method in benchmark.methods:
         title, own = METHODS[method]
         settings = {**chosen.settings, **own(benchmark), **chosen.of_method.get(method, {})}
-        found[method] = Recipe(method, title, settings, chosen.networks, method == "oracle")
+        networks = chosen.networks_of.get(method, chosen.networks)
+        found[method] = Recipe(method, title, settings, networks, method == "oracle")
     return found
 
 
@@ -199,6 +201,7 @@ def _cua(benchmark: Benchmark) -> Settings:
 # What makes each method what it is, whatever the preset.
 METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "source-only": ("Source-Only", _with(discriminator=None)),
+    "source-only-along": ("Source-Only, norms along u", _with(discriminator=None)),
     "adda": ("ADDA", _head(Histogram, game="adda")),
     "dann-merged": ("DANN (1 target domain)", _head(Histogram, game="dann")),
     "dann": ("DANN", _domains()),

@@ -182,14 +182,14 @@ def _predicted(model: CIDAClassifier, rows: NightRows) -> Array:
 
 
 def _by_age(age: Array, truth: Array, predicted: Array) -> list[dict[str, Any]]:
-    """The accuracy in each bin of five years that has someone in it."""
+    """The accuracy in each bin of five years that has someone in it, no wider than its people."""
     cell = np.floor(age / AGE_BIN_YEARS).astype(np.int64)
     found = []
     for number in np.unique(cell):
         mine = cell == number
-        low = float(number * AGE_BIN_YEARS)
+        low, high = float(age[mine].min()), float(age[mine].max())
         right = accuracy(truth[mine], predicted[mine])
-        found.append(bin_words(BinScore(low, low + AGE_BIN_YEARS, right, int(mine.sum()))))
+        found.append(bin_words(BinScore(low, high, right, int(mine.sum()))))
     return found
 
 

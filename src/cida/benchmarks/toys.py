@@ -88,8 +88,8 @@ def _sine(seed: int, protocol: str) -> Points:
 PROTOCOLS = {
     "points": "training points; fresh: a second draw of the same domains, scaled as the first"
 }
-IMAGES_ONLY = ("dann-merged", "histogram-line")
-TOY_METHODS = [method for method in METHODS if method not in IMAGES_ONLY]
+NOT_OF_POINTS = ("source-only-along", "dann-merged", "histogram-line")
+TOY_METHODS = [method for method in METHODS if method not in NOT_OF_POINTS]
 
 
 def _toy(name: str, draw: Any, domains: int, targets: int) -> Benchmark:

@@ -40,7 +40,8 @@ class Reproduce:
 
     methods: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME ...")] = None
     """Which methods: source-only, adda, dann, cdann, mdd, cua, cida, pcida, histogram, oracle; for
-    points also cida-l1, mixture; for digits also dann-merged, histogram-line. All by default."""
+    points also cida-l1, mixture; for digits also dann-merged, histogram-line; for sleep also
+    source-only-along. All by default."""
 
     preset: str = "best"
     """best: our strongest recipe of each method; paper: the paper's settings, nothing added. For

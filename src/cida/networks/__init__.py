@@ -4,6 +4,7 @@ from cida.networks.affine import IndexAffine
 from cida.networks.frame import FramedEncoder, MovingFrame, can_frame
 from cida.networks.image import Convolution, ImageEncoder
 from cida.networks.mlp import MLP, IndexedEncoder, PlainEncoder
+from cida.networks.norm import IndexNorm, IndexTrend
 from cida.networks.rotation import RotationTransformer
 from cida.networks.signal import PAPER_BLOCKS, Block, SignalEncoder
 
@@ -15,6 +16,8 @@ __all__ = [
     "FramedEncoder",
     "ImageEncoder",
     "IndexAffine",
+    "IndexNorm",
+    "IndexTrend",
     "IndexedEncoder",
     "MovingFrame",
     "PlainEncoder",
