@@ -2,9 +2,11 @@
 
     python examples/ablation.py circle --seeds 3 --first-seed 100
     python examples/ablation.py rotating-mnist --seeds 3 --first-seed 100
+    python examples/ablation.py sleep-intra/sof-extrapolation --seeds 3 --first-seed 100
 
 On Circle the game is on its own (E(x), no moving frame); on Rotating MNIST it is the best preset,
-scored on training digits that were held out. Accuracy % on the target.
+scored on training digits that were held out; on sleep it is PCIDA, scored on people of the
+development protocol. Accuracy % on the target.
 """
 
 import argparse
@@ -59,7 +61,25 @@ BEST = recipes(BENCHMARKS["rotating-mnist"], "best")["histogram"]
 PCIDA = recipes(BENCHMARKS["rotating-mnist"], "best")["pcida"]
 STEADY = recipes(BENCHMARKS["rotating-mnist"], "steady")["histogram"]
 
+
+def sleep_changes(task: str) -> dict[str, Recipe]:
+    """What the norms along u do, what the game does, and what both do together."""
+    found = recipes(BENCHMARKS[task], "best")
+    best, plain = found["pcida"], replace(found["pcida"].networks, follow=False)
+    return {
+        "PCIDA": best,
+        "no game (lambda_d = 0)": best.with_settings(lambda_d=0.0),
+        "lambda_d = 1": best.with_settings(lambda_d=1.0),
+        "batch norm": replace(best, networks=plain),
+        "batch norm, no game": replace(best, networks=plain).with_settings(lambda_d=0.0),
+        "source rows alone, norms along u": found["source-only-along"],
+        "source rows alone, batch norm": found["source-only"],
+    }
+
+
+SLEEP = [f"sleep-intra/{cohort}-extrapolation" for cohort in ("shhs", "mesa", "sof")]
 CHANGES = {
+    **{task: sleep_changes(task) for task in SLEEP},
     "circle": {
         "the game on its own": ALONE,
         "in the moving frame (the default)": ALONE.with_settings(index_in_encoder="frame"),
@@ -91,13 +111,12 @@ CHANGES = {
         "the paper's networks, u not scaled up": with_networks(STEADY, QuietIndex),
     },
 }
-PROTOCOL = {"circle": "points", "rotating-mnist": "development"}
 
 
 def target_accuracy(job: tuple[str, str, int]) -> float:
     torch.set_num_threads(1)
     world, change, seed = job
-    sample = BENCHMARKS[world].draw(seed, PROTOCOL[world])
+    sample = BENCHMARKS[world].draw(seed, "points" if world == "circle" else "development")
     model = CHANGES[world][change].model(seed)
     sample.train(model, oracle=False)
     return 100 * sample.scores(model)["target_accuracy"]

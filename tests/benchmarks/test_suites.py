@@ -5,7 +5,7 @@ import pytest
 from cida.benchmarks.paper import Record
 from cida.benchmarks.recipes import Benchmark
 from cida.benchmarks.runner import Row
-from cida.benchmarks.suites import detail_table, paper_table, verdicts
+from cida.benchmarks.suites import detail_table, paper_table, turned, verdicts
 
 TITLES = {
     "source-only": "Source-Only", "dann": "DANN", "histogram": "Histogram head",
@@ -52,6 +52,23 @@ def test_a_line_a_task_with_the_best_in_bold_and_the_papers_line_below_it():
             "Histogram head": "60.0", "Oracle (all labels)": "65.0",
         },
     ]  # fmt: skip
+
+
+def test_turned_it_has_a_line_a_method_and_a_column_a_task():
+    rows = [
+        *told(YOUNG, source_only=0.7, dann=0.75, oracle=0.9),
+        *told(OLD, source_only=0.625, dann=0.5, oracle=0.65),
+    ]
+    titles = {method: TITLES[method] for method in ("source-only", "dann", "oracle")}
+    for tasks, old, young in (([YOUNG, OLD], "(2)", "(1)"), ([OLD, YOUNG], "(1)", "(2)")):
+        table = paper_table(rows, tasks, titles)
+        plain, beside = turned(table, with_paper=False), turned(table, with_paper=True)
+        assert [list(line) for line in plain] == [["method", "(1)", "(2)"]] * 3
+        assert [line["method"] for line in plain] == list(titles.values())
+        assert [line[young] for line in plain] == ["70.0", "**75.0**", "90.0"]
+        assert [line[young] for line in beside] == ["70.0", "**75.0** (77.1)", "90.0"]
+        assert [line[old] for line in plain] == [line[old] for line in beside]
+        assert [line[old] for line in plain] == ["**62.5**", "50.0", "65.0"]
 
 
 def test_equal_bests_are_both_bold_and_the_oracle_is_not_even_then():

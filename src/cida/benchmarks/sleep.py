@@ -162,9 +162,9 @@ def _rows(
     both = list(zip(people, places, strict=True))
     return NightRows(
         [part.store.segments for part in people],
-        torch.arange(len(people)).repeat_interleave(sizes),
+        torch.arange(len(people), dtype=torch.int8).repeat_interleave(sizes),
         torch.from_numpy(np.concatenate(places)),
-        torch.from_numpy(np.concatenate([p.store.stages[at] for p, at in both])).long(),
+        torch.from_numpy(np.concatenate([p.store.stages[at] for p, at in both])),
         torch.from_numpy(np.concatenate([p.index(at, indices) for p, at in both])),
         torch.tensor(labelled).repeat_interleave(sizes),
     )

@@ -10,8 +10,9 @@ from cida.benchmarks.recipes import Benchmark
 from cida.benchmarks.runner import Row, summarise
 from cida.benchmarks.tables import Cells
 
-__all__ = ["detail_table", "paper_table", "verdicts"]
+__all__ = ["PAPERS_LINE", "detail_table", "paper_table", "turned", "verdicts"]
 
+PAPERS_LINE = "the paper, on real data"
 CATEGORICAL = ("adda", "dann", "cdann", "mdd", "cua")
 
 
@@ -35,9 +36,27 @@ def paper_table(
         if benchmark.records:
             story = {m: _percent(record.accuracy) for m, record in benchmark.records.items()}
             found.append(
-                {"task": "the paper, on real data"}
+                {"task": PAPERS_LINE}
                 | {title: story.get(method, "") for method, title in titles.items()}
             )
+    return found
+
+
+def turned(table: Sequence[Cells], with_paper: bool) -> list[Cells]:
+    """The same with a line a method and a numbered column a task, which a terminal has room for.
+
+    With the paper's number behind ours, in brackets.
+    """
+    numbers = [number for number, line in enumerate(table) if line["task"] != PAPERS_LINE]
+    found = []
+    for method in list(table[0])[1:]:
+        line = {"method": method}
+        for column, number in enumerate(numbers, 1):
+            below = table[number + 1 : number + 2]
+            known = below[0][method] if below and below[0]["task"] == PAPERS_LINE else ""
+            paper = f" ({known})" if known and with_paper else ""
+            line[f"({column})"] = table[number][method] + paper
+        found.append(line)
     return found
 
 

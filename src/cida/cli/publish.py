@@ -16,7 +16,7 @@ from cida.benchmarks.grid import Done
 from cida.benchmarks.recipes import Benchmark
 from cida.benchmarks.runner import Row, read_outcome, versions, write_results
 from cida.benchmarks.sleep import Nights
-from cida.benchmarks.suites import detail_table, paper_table, verdicts
+from cida.benchmarks.suites import detail_table, paper_table, turned, verdicts
 from cida.benchmarks.tables import Cells, cells, markdown, result_lines
 from cida.benchmarks.toys import Points
 from cida.files import write_atomically
@@ -27,6 +27,7 @@ __all__ = ["Publisher", "rich_table"]
 # What table.md and the report have room for, and a terminal has not.
 WIDE = ("source", "gain", "fresh std", "fresh all", "record")
 ROOM_FOR_INTERVALS = 112
+ROOM_FOR_PAPER = 118
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,12 @@ class Publisher:
         write_atomically(self.folder / "table.md", text.encode())
         pictures = self._draw("sleep_figures", nights, rows)
         title = f"{self.experiment}, {self.preset}: target accuracy %"
-        console.print(rich_table(table, title))
-        for sentence in words:
+        with_paper = console.width >= ROOM_FOR_PAPER
+        console.print(rich_table(turned(table, with_paper), title))
+        if with_paper and any(benchmark.records for benchmark in benchmarks):
+            console.print("In brackets the paper's, on real data.")
+        legend = [f"({number}) {b.title}" for number, b in enumerate(benchmarks, 1)]
+        for sentence in (*legend, *words):
             console.print(sentence, soft_wrap=True, markup=False, highlight=False)
         simulated = any(sample.simulated for sample in nights.values())
         return suite_report(self.experiment, simulated, table, details, words, facts, pictures)

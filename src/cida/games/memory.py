@@ -47,4 +47,4 @@ class Memory:
     def replay(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Which target rows have a remembered label, and those labels."""
         remembered = self.knows(batch) & ~batch.labelled
-        return remembered, self.labels[batch.row[remembered]]
+        return remembered, self.labels[batch.row[remembered]].to(batch.y.dtype)

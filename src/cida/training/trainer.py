@@ -112,7 +112,7 @@ class Trainer:
 
     def _distance(self, game: Game, rows: Rows) -> Tensor:
         if self.training.curriculum <= 0:
-            return torch.zeros(len(rows), dtype=torch.float64)
+            return torch.zeros(()).expand(len(rows))
         return game.space.distance_to_set(rows.u, rows.u[rows.sources])
 
     def _check_weights(self, game: Game) -> None:

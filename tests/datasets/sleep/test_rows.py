@@ -73,7 +73,7 @@ def test_labels_are_wiped_where_there_are_none(stores):
     assert torch.equal(rows.sources, labelled.nonzero()[:, 0])
     assert (Y[~labelled] != 0).all()  # those given are as they were
     oracle = some_rows(stores, torch.ones(len(PLACE), dtype=torch.bool))
-    assert torch.equal(oracle.y, Y)
+    assert torch.equal(oracle.y.long(), Y)
 
 
 def test_only_what_is_dealt_is_read(stores):

@@ -21,7 +21,7 @@ class NightRows(Rows):
     """Rows of one or several stores: row i is segment ``place[i]`` of ``segments[cohort[i]]``.
 
     Only the segments of a batch are read and made float32, so that a cohort may be larger than
-    memory.
+    memory. Stages and cohorts are kept in one byte each: there are millions.
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class NightRows(Rows):
         u: Tensor,
         labelled: Tensor,
     ) -> None:
-        super().__init__(place, y, u, labelled)
+        super().__init__(place, y.to(torch.int8), u, labelled)
         self.segments = tuple(segments)
-        self.cohort = cohort
+        self.cohort = cohort.to(torch.int8)
 
     def __getitem__(self, indices: Tensor) -> Batch:
         batch = super().__getitem__(indices)
-        return replace(batch, x=self._read(self.cohort[indices], batch.x))
+        return replace(batch, x=self._read(self.cohort[indices], batch.x), y=batch.y.long())
 
     def _read(self, cohort: Tensor, place: Tensor) -> Tensor:
         """The segments at these places, shape ``(rows, 1, samples)``."""
