@@ -128,6 +128,15 @@ def test_distance_to_set_is_the_least_distance_to_its_rows(case, cut):
     assert torch.allclose(fast, brute, rtol=1e-9, atol=1e-7)
 
 
+@pytest.mark.parametrize("width", [1, 2])
+def test_very_many_equal_rows_are_as_near_as_one(width):
+    few = torch.tensor([[1.0, 4.0], [2.0, -1.0], [7.0, 0.5]]).double()[:, :width]
+    space = line_space(width).fit(few)
+    u = few.repeat(100_000, 1) + 0.25  # a minute and more, if each row were in the tree
+    brute = space.distance(u[:3], few).amin(1)
+    assert torch.equal(space.distance_to_set(u, few.repeat(50_000, 1)), brute.repeat(100_000))
+
+
 @quick
 @given(st.lists(values, min_size=2, max_size=30), st.sampled_from([1e-6, 1.0, 1e6, 1e290]))
 def test_fit_gives_a_line_mean_zero_and_variance_one(numbers, unit):

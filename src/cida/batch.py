@@ -63,7 +63,7 @@ class Rows:
         self.y = torch.where(labelled.view(-1, *[1] * (y.dim() - 1)), y, torch.zeros_like(y))
         self.u = u if u.dim() == 2 else u[:, None]
         self.labelled = labelled
-        self.weight = torch.ones(len(x)) if weight is None else weight
+        self.weight = torch.ones(1).expand(len(x)) if weight is None else weight
         self.sources = labelled.nonzero()[:, 0]
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -114,7 +115,8 @@ class Discriminator(nn.Module, ABC):
         """
         weights = u.new_ones(len(u)) if weights is None else weights
         if len(u) > BLIND_ROWS:
-            kept = u[:, 0].argsort(stable=True)[thinned(len(u), BLIND_ROWS)]
+            order = np.argsort(u[:, 0].numpy(), kind="stable")  # in half the memory of torch's
+            kept = torch.from_numpy(order)[thinned(len(u), BLIND_ROWS)]
             u, weights = u[kept], weights[kept]
         share = weights.double() / weights.double().sum()
         self.blind = self.best_constant(u, share).to(torch.get_default_dtype())[None]

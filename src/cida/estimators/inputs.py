@@ -302,7 +302,7 @@ def merge_repeats(x: Array, labels: Labels, weight: Array) -> tuple[Array, Label
 
 def seen_index(u: Tensor, most: int = 4096) -> Tensor:
     """The index values seen in training, column by column in order, thinned out evenly."""
-    return u.sort(dim=0).values[thinned(len(u), most)]
+    return torch.from_numpy(np.sort(u.numpy(), axis=0))[thinned(len(u), most)]
 
 
 def _natural(values: Array, labelled: Array) -> Array:

@@ -52,11 +52,12 @@ class Sampler:
     def __init__(self, rows: Rows, space: Space, balance_bins: int, generator: torch.Generator):
         self.rows = rows
         self.generator = generator
+        # 32 bits: there may be very many rows, and this much is kept of each.
         if balance_bins > 1:
-            self.cell = space.bins(rows.u, balance_bins).rows
+            self.cell = space.bins(rows.u, balance_bins).rows.to(torch.int32)
         else:
-            self.cell = torch.zeros(len(rows), dtype=torch.long)
-        self.order = self.cell.argsort(stable=True)
+            self.cell = torch.zeros(len(rows), dtype=torch.int32)
+        self.order = self.cell.argsort(stable=True).to(torch.int32)
         self.inside = torch.zeros(len(rows), dtype=torch.bool)
         self.activate(torch.arange(len(rows)))
 
@@ -64,27 +65,32 @@ class Sampler:
         """From now on, draw from these rows."""
         inside = torch.zeros_like(self.inside)
         inside[active] = True
-        self.newest = (inside & ~self.inside).nonzero()[:, 0]
+        self.newest = (inside & ~self.inside).nonzero()[:, 0].to(torch.int32)
         self.inside = inside
-        self.active = self.order[inside[self.order]]  # cell after cell
-        counts = self.cell[self.active].bincount()
+        all_of_them = len(active) == len(inside)
+        self.active = self.order if all_of_them else self.order[inside[self.order]]  # by cell
+        counts = (self.cell if all_of_them else self.cell[self.active]).bincount()
         self.counts = counts[counts > 0]
         self.starts = self.counts.cumsum(0) - self.counts
         chance = (self.counts * MOST_OFTEN / len(active)).double().clamp(max=1 / len(self.counts))
-        chance = chance / chance.sum()
-        self.cell_ends = chance.cumsum(0)[:-1]
-        self.weights = (chance / self.counts).repeat_interleave(self.counts)
+        self.chance = chance / chance.sum()
+        self.cell_ends = self.chance.cumsum(0)[:-1]
+
+    @property
+    def weights(self) -> Tensor:
+        """How often each active row is drawn; they add up to 1."""
+        return (self.chance / self.counts).repeat_interleave(self.counts)
 
     def everyone(self, count: int, newest_share: float = 0.0) -> Tensor:
         """Active rows, each cell along u equally often; a share of the newest on its own."""
         fresh = int(newest_share * count) if len(self.newest) else 0
         if fresh:
             picked = torch.randint(len(self.newest), (fresh,), generator=self.generator)
-            return torch.cat([self.newest[picked], self.everyone(count - fresh)])
+            return torch.cat([self.newest[picked].long(), self.everyone(count - fresh)])
         place = torch.rand(2, count, generator=self.generator, dtype=torch.float64)
         cell = torch.searchsorted(self.cell_ends, place[0], right=True)
         offset = (place[1] * self.counts[cell]).long()
-        return self.active[self.starts[cell] + offset]
+        return self.active[self.starts[cell] + offset].long()
 
     def source(self, count: int) -> Tensor:
         """Labelled rows."""

@@ -92,6 +92,7 @@ class Trainer:
                 if step == 0 or len(active) > len(sampler.active):
                     sampler.activate(active)
                     game.enter_stage(rows, sampler.active, sampler.weights)
+                del active  # of very many rows it is large
             game.progress(step / t.steps)
             rate = t.learning_rate * self._decay(step)
             source = rows[sampler.source(t.source_batch_size)]
