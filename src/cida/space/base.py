@@ -95,8 +95,9 @@ class Space(ABC):
     def distance_to_set(self, u: Tensor, reference: Tensor) -> Tensor:
         """The distance from each row of u to the nearest row of ``reference``."""
         # Each value once: a tree of very many equal points is a list, and slow.
-        distinct = reference.unique()[:, None] if self.width == 1 else reference.unique(dim=0)
-        tree = cKDTree(self._wrapped(distinct), boxsize=np.array(self.turns))
+        points = self._wrapped(reference)
+        points = np.unique(points)[:, None] if self.width == 1 else np.unique(points, axis=0)
+        tree = cKDTree(points, boxsize=np.array(self.turns))
         nearest, _ = tree.query(self._wrapped(u))
         return torch.from_numpy(np.asarray(nearest, dtype=np.float64))
 
