@@ -51,11 +51,15 @@ def test_fetch_says_where_from_and_ends_with_the_folder(shelf, capsys, tmp_path)
 
 def test_list_says_what_is_in_the_cache(shelf, capsys, tmp_path):
     assert main(["data", "list"]) == 0
-    assert capsys.readouterr().out == f"mnist  not in the cache  0.0 MB  {tmp_path}/mnist\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(DOWNLOADS)
+    assert lines[0] == f"mnist  not in the cache  0.0 MB  {tmp_path}/mnist"
+    assert lines[1] == f"nhanes  not in the cache  8.2 MB  {tmp_path}/nhanes"
     main(["data", "fetch", "mnist"])
     capsys.readouterr()
     assert main(["data", "list"]) == 0
-    assert capsys.readouterr().out == f"mnist  in the cache  0.0 MB  {tmp_path}/mnist\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"mnist  in the cache  0.0 MB  {tmp_path}/mnist"
     (tmp_path / "mnist/two").write_bytes(b"x")
     assert main(["data", "list"]) == 0
     out = capsys.readouterr().out
@@ -93,7 +97,16 @@ def test_nothing_reachable_is_one_sentence_and_exit_code_1(shelf, capsys, tmp_pa
 
 def test_an_unknown_name_is_one_sentence_and_exit_code_2(capsys):
     assert main(["data", "fetch", "cifar"]) == 2
-    assert capsys.readouterr().err == "cida: NAME is 'cifar'; known data sets are mnist.\n"
+    assert capsys.readouterr().err == (
+        "cida: NAME is 'cifar'; known data sets are mnist, nhanes, king-county, support2.\n"
+    )
+
+
+def test_the_help_of_fetch_names_every_data_set(capsys):
+    with pytest.raises(SystemExit):
+        main(["data", "fetch", "--help"])
+    said = capsys.readouterr().out
+    assert [name for name in DOWNLOADS if name not in said] == []
 
 
 @pytest.mark.parametrize("words", [["data"], ["data", "fetch"], ["data", "list"]])

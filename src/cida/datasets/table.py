@@ -1,0 +1,92 @@
+"""Tables of text: named columns of numbers and categories, read from a file of the cache."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["TableData", "TextTable", "read_text_table"]
+
+Array = np.ndarray[Any, Any]
+
+REMEDY = "take the file away and let cida data fetch get it again"
+
+
+@dataclass(frozen=True)
+class TableData:
+    """A table with its truth: named columns, index, and labels of every row.
+
+    ``columns`` are numbers, float64 with NaN where there is none, or categories, object arrays of
+    str with None where there is none. ``u`` is the index, float64 (rows, numbers of the index),
+    and ``index_names`` says what its numbers are. Neither the index nor the label is a column.
+    """
+
+    name: str
+    columns: dict[str, Array]
+    u: Array
+    y: Array
+    index_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """The cells of some columns of a file, as they are written there."""
+
+    file: str
+    cells: dict[str, tuple[str, ...]]
+
+    def numbers(self, name: str, every_row: bool = False) -> Array:
+        """A column as float64; an empty cell is NaN, or is refused if every row needs a number."""
+        values = np.array([_number(cell) for cell in self.cells[name]])
+        wrong = ~np.isfinite(values) if every_row else np.isinf(values)
+        if wrong.any():
+            raise self.refusal(name, wrong, "no number")
+        return values
+
+    def categories(self, name: str) -> Array:
+        """A column as objects: str, or None where the cell is empty."""
+        return np.array([cell.strip() or None for cell in self.cells[name]], dtype=object)
+
+    def refusal(self, name: str, wrong: Sequence[bool] | Array, words: str) -> ValueError:
+        """The error that names the first wrong cell."""
+        row = int(np.argmax(wrong))
+        return ValueError(
+            f"{self.file} has {self.cells[name][row]!r} in column {name}, line {row + 2}: "
+            f"this is {words}; correct the line."
+        )
+
+
+def read_text_table(path: Path, names: Sequence[str], delimiter: str = ",") -> TextTable:
+    """The named columns, two or more, of a file whose first line has the names."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            header, *rows = [*csv.reader(file, delimiter=delimiter)] or [[]]
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{path.name} is no table of text: {error}; {REMEDY}.") from error
+    for name in names:
+        if name not in header:
+            raise ValueError(f"{path.name} has no column {name} in its first line; {REMEDY}.")
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(header):
+            raise ValueError(
+                f"{path.name} has {len(row)} cells in line {line} instead of {len(header)}; "
+                f"correct the line."
+            )
+    pick = itemgetter(*map(header.index, names))
+    columns = zip(*map(pick, rows), strict=True) if rows else [()] * len(names)
+    return TextTable(path.name, dict(zip(names, columns, strict=True)))
+
+
+def _number(cell: str) -> float:
+    """NaN if the cell is empty, infinity if it is no number."""
+    try:
+        return float(cell)
+    except ValueError:
+        return math.inf if cell.strip() else math.nan
