@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -68,6 +70,12 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def weighted(self, weight: Tensor) -> Self:
+        """The same rows with another weight of each in the prediction loss."""
+        rows = copy.copy(self)
+        rows.weight = weight
+        return rows
 
     def __getitem__(self, indices: Tensor) -> Batch:
         return Batch(

@@ -1,28 +1,80 @@
-"""Files that are whole or not there at all."""
+"""Files and folders that are whole or not there at all."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from errno import ENOTDIR
 from pathlib import Path
 
-__all__ = ["write_atomically"]
+__all__ = ["new_folder", "replacing", "write_atomically"]
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """The whole file or nothing: written beside its place, then moved there."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    with replacing(path) as room:
+        room.write_bytes(content)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A file beside its place to write into; moved there if all went well, else removed."""
+    target = Path(path).absolute()
+    with _parents(target):
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        os.close(handle)
+        try:
+            yield Path(name)
+            with open(name, "rb+") as file:
+                os.fsync(file.fileno())
+            os.chmod(name, 0o666 & ~_umask())  # mkstemp's own mode would lock the group out
+            os.replace(name, target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A folder beside its place to write into; moved there if all went well, else removed.
+
+    Made at once, so that a place where nothing can be written is known before the work. The place
+    may be an empty folder.
+    """
+    target = Path(path).absolute()
+    with _parents(target):
+        room = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+        try:
+            yield room
+            os.chmod(room, 0o777 & ~_umask())
+            if target.is_dir():
+                target.rmdir()
+            os.replace(room, target)
+        except BaseException:
+            shutil.rmtree(room, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """The folders above; those that had to be made go again if the work fails."""
+    made = [folder for folder in target.parents if not folder.exists()]
+    if target.parent.exists() and not target.parent.is_dir():
+        raise NotADirectoryError(ENOTDIR, "Not a directory", str(target.parent))
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp's own mode would lock the user's group out
-        os.replace(name, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        for folder in made:
+            with suppress(OSError):  # somebody else's file may be there by now
+                folder.rmdir()
         raise
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cida.benchmarks.recipes import Benchmark
 from cida.benchmarks.rotating import ROTATING_DIGITS, ROTATING_MNIST
 from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
+from cida.benchmarks.tabular import KING_COUNTY, NHANES, SUPPORT2
 from cida.benchmarks.toys import CIRCLE, SINE
 
 __all__ = ["BENCHMARKS", "EXPERIMENTS"]
@@ -18,6 +19,9 @@ EXPERIMENTS: dict[str, tuple[Benchmark, ...]] = {
     "sleep-intra": SLEEP_INTRA,
     "sleep-cross": SLEEP_CROSS,
     "sleep-multi": SLEEP_MULTI,
+    "nhanes": NHANES,
+    "king-county": KING_COUNTY,
+    "support2": SUPPORT2,
 }
 
 BENCHMARKS: dict[str, Benchmark] = {

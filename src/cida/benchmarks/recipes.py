@@ -11,7 +11,7 @@ from torch import nn
 
 from cida.benchmarks.paper import Record
 from cida.discriminators import L1, L2, Discriminator, Gaussian, Histogram, Mixture
-from cida.estimators import CIDAClassifier
+from cida.estimators import CIDAClassifier, CIDARegressor
 from cida.estimators.saving import plain
 from cida.space import Line, Space
 from cida.training import Callback
@@ -81,6 +81,7 @@ class Recipe:
     settings: Settings = field(default_factory=dict)
     networks: Any = None
     oracle: bool = False
+    regression: bool = False
 
     def with_settings(self, **changes: Any) -> Recipe:
         """The same recipe with these settings changed; None leaves a setting as it is."""
@@ -94,16 +95,22 @@ class Recipe:
             words["networks"] = {k: plain(v) for k, v in asdict(self.networks).items()}
         return words
 
-    def model(self, seed: int, callbacks: Sequence[Callback] = ()) -> CIDAClassifier:
+    def model(self, seed: int, callbacks: Sequence[Callback] = ()) -> Any:
         """The estimator, not fitted yet."""
         encoder = self._encoder(seed)
-        return CIDAClassifier(
-            **self.settings, encoder=encoder, random_state=seed, callbacks=callbacks
-        )
+        return self._kind(**self.settings, encoder=encoder, random_state=seed, callbacks=callbacks)
 
-    def load(self, folder: Path) -> CIDAClassifier:
+    def keep(self, model: Any, folder: Path) -> None:
+        """Leaves the fitted estimator in the run's folder."""
+        model.save(folder / MODEL)
+
+    def load(self, folder: Path) -> Any:
         """The estimator that a run left in its folder."""
-        return CIDAClassifier.load(folder / MODEL, encoder=self._encoder(0))
+        return self._kind.load(folder / MODEL, encoder=self._encoder(0))
+
+    @property
+    def _kind(self) -> type[CIDAClassifier] | type[CIDARegressor]:
+        return CIDARegressor if self.regression else CIDAClassifier
 
     def _encoder(self, seed: int) -> nn.Module | None:
         networks: Networks | None = self.networks
@@ -114,13 +121,17 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings and networks that all methods of a table share, and what single ones change."""
+    """Settings and networks that all methods of a table share, and what single ones change.
+
+    ``whole`` has recipes of methods that are not ours, as they are.
+    """
 
     settings: Settings
     of_method: Mapping[str, Settings] = field(default_factory=dict)
     networks: Any = None
     protocol: str = ""
     networks_of: Mapping[str, Any] = field(default_factory=dict)
+    whole: Mapping[str, Recipe] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -146,6 +157,7 @@ class Benchmark:
     records: Mapping[str, Record] = field(default_factory=dict)
     title: str = ""
     discriminator_hidden: tuple[int, ...] = (128, 128, 128)
+    regression: bool = False
 
     @property
     def task(self) -> str:
@@ -158,10 +170,14 @@ def recipes(benchmark: Benchmark, preset: str) -> dict[str, Recipe]:
     chosen = benchmark.presets[preset]
     found = {}
     for method in benchmark.methods:
+        if method in chosen.whole:
+            found[method] = chosen.whole[method]
+            continue
         title, own = METHODS[method]
         settings = {**chosen.settings, **own(benchmark), **chosen.of_method.get(method, {})}
         networks = chosen.networks_of.get(method, chosen.networks)
-        found[method] = Recipe(method, title, settings, networks, method == "oracle")
+        oracle = method == "oracle"
+        found[method] = Recipe(method, title, settings, networks, oracle, benchmark.regression)
     return found
 
 
@@ -201,6 +217,7 @@ def _cua(benchmark: Benchmark) -> Settings:
 # What makes each method what it is, whatever the preset.
 METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "source-only": ("Source-Only", _with(discriminator=None)),
+    "source-only-windows": ("Source-Only, windows along u", _with(discriminator=None)),
     "source-only-along": ("Source-Only, norms along u", _with(discriminator=None)),
     "adda": ("ADDA", _head(Histogram, game="adda")),
     "dann-merged": ("DANN (1 target domain)", _head(Histogram, game="dann")),
@@ -213,6 +230,7 @@ METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "pcida": ("PCIDA (Gaussian)", _head(Gaussian)),
     "mixture": ("PCIDA (mixture)", _head(Mixture)),
     "histogram": ("Histogram head", _histogram()),
+    "conditional": ("Histogram head, conditional", _histogram(game="conditional")),
     "histogram-line": ("Histogram head, u on a line", _histogram(space=Line())),
     "oracle": ("Oracle (all labels)", _with(discriminator=None)),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,15 +11,13 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
 
-from cida.benchmarks.recipes import MODEL, Recipe, Sample
+from cida.benchmarks.recipes import Recipe, Sample
 from cida.estimators import CIDAClassifier
-from cida.estimators.saving import plain
+from cida.estimators.saving import plain, versions
 from cida.files import write_atomically
 from cida.training import Callback, Event
-from cida.version import __version__
 
 __all__ = [
     "Outcome",
@@ -80,7 +77,7 @@ def run_recipe(
     sample.train(model, recipe.oracle)
     seconds = time.perf_counter() - started
     row = Row(method=recipe.method, seed=seed, **sample.scores(model), seconds=round(seconds, 2))
-    model.save(folder / MODEL)
+    recipe.keep(model, folder)
     write_json(folder / "run.json", run_words(recipe, sample, seed))
     lines = "".join(json.dumps(asdict(event)) + "\n" for event in model.history_)
     write_atomically(folder / "events.jsonl", lines.encode())
@@ -120,17 +117,6 @@ def run_words(recipe: Recipe, sample: Sample, seed: int) -> dict[str, Any]:
         "versions": versions(),
         "threads": torch.get_num_threads(),
         "data": sample.fingerprint(),
-    }
-
-
-def versions() -> dict[str, str]:
-    """The versions that decide a result."""
-    return {
-        "cida": __version__,
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "scikit-learn": sklearn.__version__,
-        "python": platform.python_version(),
     }
 
 

@@ -100,6 +100,8 @@ class Nights:
     scored_source: People
     scored_target: People
 
+    figures = "sleep_figures"
+
     @property
     def simulated(self) -> bool:
         """Whether these people exist in a computer alone."""
@@ -131,6 +133,17 @@ class Nights:
                 "recall": dict(zip(CLASSES, recalls.tolist(), strict=True)),
             },
         }
+
+    def about(self, title: str) -> str:
+        """Who was trained on and who scored, and who of the target is beyond the source's hull."""
+        parts = (self.source, self.target, self.scored_source, self.scored_target)
+        counts = [len(part.numbers) for part in parts]
+        return (
+            f"{title}: trained on {counts[0]} source people and {counts[1]} of the "
+            f"target without labels, scored {counts[2]} and {counts[3]} others; "
+            f"{self.outside_hull():.0%} of the target people are outside the convex hull of the "
+            "source."
+        )
 
     def outside_hull(self) -> float:
         """The share of target people outside the convex hull of the source people."""

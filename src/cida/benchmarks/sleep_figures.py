@@ -19,7 +19,14 @@ from cida.benchmarks.recipes import METHODS
 from cida.benchmarks.runner import Row
 from cida.benchmarks.sleep import AGE_BIN_YEARS, Nights, People
 
-__all__ = ["accuracy_figure", "ages_figure", "draw_figures"]
+__all__ = [
+    "SHOWN",
+    "accuracy_figure",
+    "against_index",
+    "ages_figure",
+    "draw_figures",
+    "finish",
+]
 
 COLUMNS = 3
 # Enough to read: where one began, where one could end, and who adapts.
@@ -57,7 +64,7 @@ def ages_figure(nights: Mapping[str, Nights]) -> Figure:
             groups, edges, stacked=True, color=[SOURCE, "#9aa7b8"], label=["source", "target"]
         )
         axes.set_ylabel("people")
-    _finish(figure, panels)
+    finish(figure, panels)
     return figure
 
 
@@ -69,10 +76,10 @@ def accuracy_figure(nights: Mapping[str, Nights], rows: Sequence[Row]) -> Figure
         for method, look in SHOWN.items():
             mine = [row for row in rows if (row.task, row.method) == (name, method)]
             if mine:
-                ages, scores = _against_age(mine)
+                ages, scores = against_index(mine)
                 axes.plot(ages, scores, marker="o", ms=3, label=METHODS[method][0], **look)
         axes.set_ylabel("accuracy %")
-    _finish(figure, panels)
+    finish(figure, panels)
     return figure
 
 
@@ -89,7 +96,8 @@ def _panels(nights: Mapping[str, Nights]) -> tuple[Figure, list[Axes]]:
     return figure, panels[: len(nights)]
 
 
-def _finish(figure: Figure, panels: Sequence[Axes]) -> None:
+def finish(figure: Figure, panels: Sequence[Axes]) -> None:
+    """One legend above all panels."""
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
 
@@ -106,7 +114,7 @@ def _shade(axes: Axes, ages: np.ndarray[Any, Any]) -> None:
         axes.axvspan(part[0], part[-1], color=SOURCE, alpha=0.12, lw=0)
 
 
-def _against_age(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
+def against_index(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
     """The middle of each bin, and the mean over seeds."""
     bins: dict[float, list[float]] = {}
     for row in rows:

@@ -88,7 +88,13 @@ def _sine(seed: int, protocol: str) -> Points:
 PROTOCOLS = {
     "points": "training points; fresh: a second draw of the same domains, scaled as the first"
 }
-NOT_OF_POINTS = ("source-only-along", "dann-merged", "histogram-line")
+NOT_OF_POINTS = (
+    "source-only-along",
+    "source-only-windows",
+    "conditional",
+    "dann-merged",
+    "histogram-line",
+)
 TOY_METHODS = [method for method in METHODS if method not in NOT_OF_POINTS]
 
 

@@ -14,6 +14,7 @@ from rich.markup import escape
 from cida.cli.check import Check
 from cida.cli.data import Data
 from cida.cli.demo import Demo
+from cida.cli.fit import Fit
 from cida.cli.predict import Predict
 from cida.cli.reproduce import Reproduce
 from cida.cli.speed import Speed
@@ -39,6 +40,7 @@ class Verb(Protocol):
 VERBS: dict[str, Callable[..., Verb]] = {
     "demo": Demo,
     "reproduce": Reproduce,
+    "fit": Fit,
     "predict": Predict,
     "speed": Speed,
     "check": Check,

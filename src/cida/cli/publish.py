@@ -18,6 +18,7 @@ from cida.benchmarks.runner import Row, read_outcome, versions, write_results
 from cida.benchmarks.sleep import Nights
 from cida.benchmarks.suites import detail_table, paper_table, turned, verdicts
 from cida.benchmarks.tables import Cells, cells, markdown, result_lines
+from cida.benchmarks.tabular import TableRows
 from cida.benchmarks.toys import Points
 from cida.files import write_atomically
 from cida.report import rotating_report, suite_report, toy_report
@@ -46,8 +47,8 @@ class Publisher:
         rows = [ended.row for ended in done if ended.row is not None]
         tasks = {ended.task.benchmark: ended.task for ended in reversed(done)}  # the first of each
         samples = {name: tasks[name].sample for name in reversed(tasks)}
-        nights = {name: one for name, one in samples.items() if isinstance(one, Nights)}
-        simulated = any(sample.simulated for sample in nights.values())
+        suite = {name: one for name, one in samples.items() if isinstance(one, Nights | TableRows)}
+        simulated = any(sample.simulated for sample in suite.values())
         protocol = f"{self.protocol}: {BENCHMARKS[done[0].task.benchmark].protocols[self.protocol]}"
         results = self.folder / "results.json"
         write_results(results, self.experiment, self.preset, protocol, rows, simulated)
@@ -57,8 +58,8 @@ class Publisher:
             "versions": versions(),
             "settings": {e.task.method: e.task.recipe.words() for e in done},
         }
-        if nights:
-            page = self._suite(rows, done, nights, facts, console)
+        if suite:
+            page = self._suite(rows, done, suite, facts, console)
         else:
             (sample,) = samples.values()
             page = self._one(rows, done, sample, facts, console)
@@ -93,20 +94,21 @@ class Publisher:
         self,
         rows: list[Row],
         done: Sequence[Done],
-        nights: dict[str, Any],
+        samples: dict[str, Any],
         facts: dict[str, Any],
         console: Console,
     ) -> str:
         """An experiment of several tasks: a line a task, as the paper has it."""
-        benchmarks: list[Benchmark] = [BENCHMARKS[name] for name in nights]
+        benchmarks: list[Benchmark] = [BENCHMARKS[name] for name in samples]
         titles = _titles(done)
         table = paper_table(rows, benchmarks, titles)
         details = detail_table(rows, benchmarks, titles)
-        words = [*_about(nights, benchmarks), *verdicts(rows, benchmarks, titles)]
+        words = [*_about(samples, benchmarks), *verdicts(rows, benchmarks, titles)]
         told = "".join(f"- {sentence}\n" for sentence in words)
         text = f"{markdown(table)}\n{told}\n{markdown(details)}"
         write_atomically(self.folder / "table.md", text.encode())
-        pictures = self._draw("sleep_figures", nights, rows)
+        (module,) = {sample.figures for sample in samples.values()}
+        pictures = self._draw(module, samples, rows)
         title = f"{self.experiment}, {self.preset}: target accuracy %"
         with_paper = console.width >= ROOM_FOR_PAPER
         console.print(rich_table(turned(table, with_paper), title))
@@ -115,7 +117,7 @@ class Publisher:
         legend = [f"({number}) {b.title}" for number, b in enumerate(benchmarks, 1)]
         for sentence in (*legend, *words):
             console.print(sentence, soft_wrap=True, markup=False, highlight=False)
-        simulated = any(sample.simulated for sample in nights.values())
+        simulated = any(sample.simulated for sample in samples.values())
         return suite_report(self.experiment, simulated, table, details, words, facts, pictures)
 
     def _draw(self, module: str, data: Any, found: Sequence[Any]) -> dict[str, str]:
@@ -131,24 +133,12 @@ def _titles(done: Sequence[Done]) -> dict[str, str]:
     return {ended.task.method: ended.task.recipe.title for ended in done}
 
 
-def _about(nights: dict[str, Nights], benchmarks: Sequence[Benchmark]) -> list[str]:
-    """Who was trained on and who scored, and who of the target is beyond the source's hull."""
+def _about(samples: dict[str, Any], benchmarks: Sequence[Benchmark]) -> list[str]:
+    """A sentence on the rows of each task."""
     found = []
-    if any(sample.simulated for sample in nights.values()):
+    if any(sample.simulated for sample in samples.values()):
         found.append("Simulated: nobody was recorded; the paper's numbers are of real people.")
-    for benchmark in benchmarks:
-        sample = nights[benchmark.name]
-        counts = [
-            len(part.numbers)
-            for part in (sample.source, sample.target, sample.scored_source, sample.scored_target)
-        ]
-        found.append(
-            f"{benchmark.title}: trained on {counts[0]} source people and {counts[1]} of the "
-            f"target without labels, scored {counts[2]} and {counts[3]} others; "
-            f"{sample.outside_hull():.0%} of the target people are outside the convex hull of the "
-            "source."
-        )
-    return found
+    return [*found, *(samples[b.name].about(b.title) for b in benchmarks)]
 
 
 def rich_table(found: Sequence[Cells], title: str, without: Sequence[str] = ()) -> Table:

@@ -33,7 +33,7 @@ class Reproduce:
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """The experiment: circle, sine, rotating-mnist, rotating-digits (no download), sleep-intra,
-    sleep-cross, sleep-multi."""
+    sleep-cross, sleep-multi, nhanes, king-county, support2."""
 
     seeds: int = 5
     """How many seeds, counted from --first-seed; each draws its own points and its own start."""
@@ -41,7 +41,8 @@ class Reproduce:
     methods: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME ...")] = None
     """Which methods: source-only, adda, dann, cdann, mdd, cua, cida, pcida, histogram, oracle; for
     points also cida-l1, mixture; for digits also dann-merged, histogram-line; for sleep also
-    source-only-along. All by default."""
+    source-only-along; for tables logistic, boosting, these and source-only with -windows
+    behind, and conditional. All by default."""
 
     preset: str = "best"
     """best: our strongest recipe of each method; paper: the paper's settings, nothing added. For

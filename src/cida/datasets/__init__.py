@@ -5,12 +5,12 @@ from cida.datasets.king_county import KING_COUNTY, load_king_county
 from cida.datasets.mnist import MNIST, load_mnist
 from cida.datasets.nhanes import NHANES, load_nhanes
 from cida.datasets.support2 import SUPPORT2, load_support2
-from cida.datasets.table import TableData
+from cida.datasets.table import RealTable
 from cida.datasets.toy import World, circle, sine
 
 __all__ = [
     "DOWNLOADS",
-    "TableData",
+    "RealTable",
     "World",
     "circle",
     "data_home",

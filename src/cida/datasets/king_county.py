@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 
 from cida.datasets.download import Dataset, Wanted
 from cida.datasets.package import wheel
-from cida.datasets.table import TableData, read_text_table
+from cida.datasets.table import RealTable, read_text_table
 
 __all__ = [
     "KING_COUNTY",
@@ -32,7 +32,7 @@ FEATURES = (
 PLACE = ("latitude", "longitude")
 
 
-def load_king_county(dataset: Dataset | None = None) -> TableData:
+def load_king_county(dataset: Dataset | None = None) -> RealTable:
     """13 facts about 21613 houses; y is the price in dollars; u is latitude and longitude.
 
     No column tells where a house is: neither the postcode nor what the neighbours' houses are like.
@@ -46,7 +46,7 @@ def load_king_county(dataset: Dataset | None = None) -> TableData:
     columns = {name: table.numbers(name) for name in FEATURES}
     place = np.stack([table.numbers(name, every_row=True) for name in PLACE], axis=1)
     price = table.numbers("price", every_row=True)
-    return TableData("king-county", columns, place, price, PLACE)
+    return RealTable("king-county", columns, place, price, PLACE)
 
 
 def above_median(price: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cida.datasets.download import Dataset, Wanted
 from cida.datasets.package import wheel
-from cida.datasets.table import TableData, TextTable, read_text_table
+from cida.datasets.table import RealTable, TextTable, read_text_table
 
 __all__ = ["NHANES", "load_nhanes"]
 
@@ -40,7 +40,7 @@ METALS = {
 SEX = {"Female": 0, "Male": 1}
 
 
-def load_nhanes(dataset: Dataset | None = None) -> TableData:
+def load_nhanes(dataset: Dataset | None = None) -> RealTable:
     """17 body and blood values of 6507 people; y is 1 for male, 0 for female; u is age in years.
 
     The values: weight, height, BMI, waist, pulse, the second and third reading of both blood
@@ -58,7 +58,7 @@ def load_nhanes(dataset: Dataset | None = None) -> TableData:
     age = table.numbers("AgeInYearsAtScreening", every_row=True)
     keep = np.sum([~np.isnan(column) for column in columns.values()], axis=0) >= ENOUGH
     columns = {name: column[keep] for name, column in columns.items()}
-    return TableData("nhanes", columns, age[keep, None], _sex(table)[keep], ("age",))
+    return RealTable("nhanes", columns, age[keep, None], _sex(table)[keep], ("age",))
 
 
 def _no_tiny(values: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cida.datasets.download import Dataset, Wanted
 from cida.datasets.package import wheel
-from cida.datasets.table import TableData, TextTable, read_text_table
+from cida.datasets.table import RealTable, TextTable, read_text_table
 
 __all__ = ["SUPPORT2", "load_support2"]
 
@@ -23,7 +23,7 @@ NUMBERS = (
 )  # fmt: skip
 
 
-def load_support2(dataset: Dataset | None = None) -> TableData:
+def load_support2(dataset: Dataset | None = None) -> RealTable:
     """28 facts about 9105 in-patients; y is 1 for dead within 180 days, else 0; u is age in years.
 
     The columns are what is known by the third day of the study, under the names of the file:
@@ -49,7 +49,7 @@ def load_support2(dataset: Dataset | None = None) -> TableData:
     columns = {name: table.categories(name) for name in CATEGORIES}
     columns |= {name: table.numbers(name) for name in NUMBERS}
     age = table.numbers("age", every_row=True)
-    return TableData("support2", columns, age[:, None], _dead(table), ("age",))
+    return RealTable("support2", columns, age[:, None], _dead(table), ("age",))
 
 
 def _dead(table: TextTable) -> Array:

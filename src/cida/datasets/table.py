@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TableData", "TextTable", "read_text_table"]
+__all__ = ["RealTable", "TextTable", "read_text_table"]
 
 Array = np.ndarray[Any, Any]
 
@@ -20,7 +20,7 @@ REMEDY = "take the file away and let cida data fetch get it again"
 
 
 @dataclass(frozen=True)
-class TableData:
+class RealTable:
     """A table with its truth: named columns, index, and labels of every row.
 
     ``columns`` are numbers, float64 with NaN where there is none, or categories, object arrays of

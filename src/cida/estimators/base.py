@@ -22,6 +22,7 @@ from cida.diagnostics import BinScore, score_by_bin
 from cida.diagnostics.accuracy import Metric
 from cida.discriminators import Discriminator, named_discriminator
 from cida.estimators import inputs, parameters, players, prediction, saving
+from cida.estimators.balance import nearer, warn_label_shift
 from cida.estimators.inputs import Array, CidaWarning, Labels
 from cida.estimators.scaling import Scaling
 from cida.games import Game, PredictionLoss, named_game
@@ -48,7 +49,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     space: Space | None = None
     encoder: nn.Module | None = None
     predictor: nn.Module | None = None
-    index_in_encoder: bool | Literal["auto", "frame"] = "auto"
+    index_in_encoder: bool | Literal["auto", "frame", "windows"] = "auto"
     hidden: Sequence[int] = (128, 128, 128)
     encoding_width: int = 32
     predictor_hidden: Sequence[int] = (64,)
@@ -64,7 +65,9 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     source_batch_size: int | None = None
     learning_rate: float = 5e-4
     schedule: Literal["cosine", "constant"] = "cosine"
+    weight_decay: float = 0.0
     averaging: float = 0.999
+    nearness: float = 1.0
     standardise: bool = True
     random_state: Any = None
     verbose: bool = False
@@ -154,7 +157,10 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     stacklevel=inputs.outside(),
                 )
         self._seen = inputs.seen_index(u)
-        self._train(self._rows(x, labels, u, weight))
+        rows = self._rows(x, labels, u, weight)
+        if self.discriminator is not None and not named_game(self.game).conditional:
+            warn_label_shift(self.space_, rows)
+        self._train(rows)
         return self
 
     @parameters.all_or_nothing
@@ -197,6 +203,8 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         indexed = self.index_width_ is not None
         adapting = self.discriminator is not None and len(rows.sources) < len(rows)
+        if self.nearness < 1 and 0 < len(rows.sources) < len(rows):
+            rows = nearer(self.space_, rows, self.nearness)
         batch = self._batch_size(len(rows))
         near_to_far = self.curriculum or named_game(self.game).least_curriculum
         training = Training(
@@ -205,6 +213,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             source_batch_size=self.source_batch_size or (max(1, batch // 2) if indexed else batch),
             learning_rate=self.learning_rate,
             schedule=self.schedule,
+            weight_decay=self.weight_decay,
             averaging=self.averaging,
             curriculum=near_to_far if adapting else 0.0,
             stages=self.stages,
@@ -229,14 +238,14 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._index_mode is not False
 
     @property
-    def _index_mode(self) -> bool | Literal["frame"]:
+    def _index_mode(self) -> bool | Literal["frame", "windows"]:
         """How the encoder sees u, once the data are known."""
         if self.index_width_ is None:
             return False
         if self.index_in_encoder == "auto":
             table = self.encoder is None and len(self._row_shape) == 1
             return "frame" if table and can_frame(self.space_, self._row_shape[0]) else False
-        return "frame" if self.index_in_encoder == "frame" else bool(self.index_in_encoder)
+        return self.index_in_encoder
 
     # --- reading what the user passes ------------------------------------------------------------
 

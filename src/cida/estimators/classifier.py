@@ -47,11 +47,12 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         ``fit`` trains a copy, in training mode throughout.
     index_in_encoder : how the encoder sees u. "frame": x in the moving frame of the index
         (`cida.networks.MovingFrame`), where what only moves and turns along u stands still. True:
-        a branch of its own, ``E(x, u)``. False: not at all, ``E(x)``; then `predict` needs no
-        index. "auto", the default: "frame" for a table of at most 128 columns with an index on a
-        `Line`, else False.
+        a branch of its own, ``E(x, u)``. "windows": each column standardised among the rows whose
+        index is nearest (`cida.networks.TabularEncoder`), for any space. False: not at all,
+        ``E(x)``; then `predict` needs no index. "auto", the default: "frame" for a table of at
+        most 128 columns with an index on a `Line`, else False.
     hidden, encoding_width, predictor_hidden : the widths of the encoder's layers, of z, and of the
-        predictor's layers.
+        predictor's layers; ``predictor_hidden=()`` is a linear predictor.
     batch_norm : batch normalisation in the predictor and the discriminator, as in the paper.
     lambda_d : the weight of the adversarial loss (eq. 1).
     discriminator_steps : discriminator updates for each encoder update.
@@ -64,7 +65,10 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     source_batch_size : the labelled rows of a round, beside the ``batch_size`` of all rows; None
         picks half of that, or all of it where there is no index.
     learning_rate, schedule : of Adam; "cosine" or "constant".
+    weight_decay : decoupled, of AdamW; 0 is plain Adam.
     averaging : the decay of the weight average; 0 keeps the last weights.
+    nearness : how many of the source rows count in effect, as a share: below 1 those nearest to the
+        target weigh most in the prediction loss, as ``exp(-d^2 / 2 h^2)``.
     standardise : whether X is centred and scaled inside.
     class_weight : None, "balanced" or a dict, for the prediction loss alone.
     random_state : an integer makes the fit repeat bit for bit.

@@ -346,15 +346,26 @@ def _missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
-def warn_far_index(space: Space, u: Tensor, seen: Tensor) -> None:
-    """Warns where a column of u is farther from all values seen than a tenth of their extent."""
+def far_index(space: Space, u: Tensor, seen: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """For each column of u which rows are far from all values seen, and the distance of each row.
+
+    Far is more than a tenth of the extent of the values seen.
+    """
+    found = []
     for number, column in enumerate(space.columns):
         mine, known = u[:, number : number + 1], seen[:, number : number + 1]
         distance = column.distance_to_set(mine, known)
         extent = 2 * float(column.distance(known, column.mean(known)).max())
-        far = distance > 0.1 * extent
+        found.append((distance > 0.1 * extent, distance))
+    return found
+
+
+def warn_far_index(space: Space, u: Tensor, seen: Tensor) -> None:
+    """Warns where a column of u is farther from all values seen than a tenth of their extent."""
+    for number, (far, distance) in enumerate(far_index(space, u, seen)):
         if not bool(far.any()):
             continue
+        column, known = space.columns[number], seen[:, number]
         name = f"column {number} of domain_index" if space.width > 1 else "domain_index"
         span = "" if column.turns[0] else f" ({float(known.min()):g} to {float(known.max()):g})"
         warnings.warn(

@@ -18,6 +18,7 @@ from cida.space import Space
 
 __all__ = ["all_or_nothing", "check_frame", "check_parameters", "check_predictor", "naming"]
 
+INSIDE = {"frame": "MovingFrame", "windows": "IndexWindows"}
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LEAST = {
@@ -31,8 +32,10 @@ _LEAST = {
     "batch_size": 1,
     "source_batch_size": 1,
     "averaging": 0,
+    "weight_decay": 0,
+    "nearness": 0,
 }
-_FRACTIONS = ("lambda_d", "curriculum", "averaging")
+_FRACTIONS = ("lambda_d", "curriculum", "averaging", "weight_decay", "nearness")
 
 
 def all_or_nothing(fit: F) -> F:
@@ -60,13 +63,14 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         kind, word = (Real, "number") if name in _FRACTIONS else (Integral, "whole number")
         if not (isinstance(value, kind) and float(value) >= least):
             raise ValueError(f"{name} must be a {word} of at least {least}, got {value!r}.")
-    for name, most in {"averaging": 0.999999, "curriculum": 1.0}.items():
+    for name, most in {"averaging": 0.999999, "curriculum": 1.0, "nearness": 1.0}.items():
         if parameters[name] > most:
             raise ValueError(f"{name} must be at most {most}, got {parameters[name]!r}.")
     for name in ("hidden", "predictor_hidden"):
         hidden = parameters[name]
         widths = list(hidden) if isinstance(hidden, Sequence | np.ndarray) else []
-        if not widths or not all(isinstance(w, Integral) and int(w) >= 1 for w in widths):
+        none = isinstance(hidden, Sequence) and not widths and name == "predictor_hidden"
+        if not (widths or none) or not all(isinstance(w, Integral) and int(w) >= 1 for w in widths):
             raise ValueError(f"{name} must hold layer widths of at least 1, got {hidden!r}.")
     rate = parameters["learning_rate"]
     if not (isinstance(rate, Real) and float(rate) > 0):
@@ -75,15 +79,15 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         raise ValueError(
             f"schedule must be 'cosine' or 'constant', got {parameters['schedule']!r}."
         )
-    if parameters["index_in_encoder"] not in (False, True, "auto", "frame"):
+    if parameters["index_in_encoder"] not in (False, True, "auto", "frame", "windows"):
         raise ValueError(
-            f"index_in_encoder must be 'auto', 'frame', True or False, got "
+            f"index_in_encoder must be 'auto', 'frame', 'windows', True or False, got "
             f"{parameters['index_in_encoder']!r}."
         )
-    if parameters["index_in_encoder"] == "frame" and parameters["encoder"] is not None:
+    if (mode := parameters["index_in_encoder"]) in INSIDE and parameters["encoder"] is not None:
         raise ValueError(
-            "index_in_encoder is 'frame', which belongs to the built-in encoder, and encoder is "
-            "your own; put cida.networks.MovingFrame into it, or use True or False."
+            f"index_in_encoder is {mode!r}, which belongs to the built-in encoder, and encoder is "
+            f"your own; put cida.networks.{INSIDE[mode]} into it, or use True or False."
         )
     for name in ("encoder", "predictor"):
         if not isinstance(parameters[name], nn.Module | None):

@@ -14,7 +14,15 @@ from cida.batch import Rows
 from cida.discriminators import Discriminator, named_discriminator
 from cida.estimators import parameters
 from cida.games import Game, Parts, SourceOnly, named_game
-from cida.networks import MLP, FramedEncoder, IndexedEncoder, PlainEncoder
+from cida.networks import (
+    MLP,
+    FollowsIndex,
+    FramedEncoder,
+    IndexedEncoder,
+    PlainEncoder,
+    TabularEncoder,
+)
+from cida.space import thinned
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
@@ -22,11 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["build_game", "make_encoder", "make_predictor", "source_only"]
 
 
+ROWS_TO_FOLLOW = 50_000  # enough to see how x moves along u
+
+
 def build_game(model: CIDAEstimator, rows: Rows, adapting: bool) -> Game:
     """The game of this estimator for these rows; Source-Only where there is nothing to adapt to."""
     encoder = make_encoder(model, model._row_shape)
-    if isinstance(encoder, FramedEncoder) and model.encoder is None:
-        encoder.frame.fit(rows.x, model.space_.embed(rows.u))
+    if isinstance(encoder, FollowsIndex):
+        some = rows[thinned(len(rows), ROWS_TO_FOLLOW)]
+        encoder.fit_index(some.x, model.space_.embed(some.u))
     width = _probe(model, encoder, rows)
     predictor = make_predictor(model, width)
     model._n_features_out = width
@@ -65,8 +77,10 @@ def make_encoder(model: CIDAEstimator, shape: Sequence[int]) -> nn.Module:
     if model._index_mode == "frame":
         parameters.check_frame(model.space_, features)
         return FramedEncoder(features, model.hidden, model.encoding_width)
+    index_width = model.space_.embedding_width
+    if model._index_mode == "windows":
+        return TabularEncoder(features, (), (), index_width, model.hidden, model.encoding_width)
     if model._index_is_input:
-        index_width = model.space_.embedding_width
         return IndexedEncoder(features, index_width, model.hidden, model.encoding_width)
     return PlainEncoder(features, model.hidden, model.encoding_width)
 

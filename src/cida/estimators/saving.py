@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sklearn
 import torch
 from torch import Tensor, nn
 
@@ -23,7 +25,7 @@ from cida.version import __version__
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
 
-__all__ = ["ModelFileError", "load_estimator", "plain", "save_estimator"]
+__all__ = ["ModelFileError", "load_estimator", "plain", "save_estimator", "versions"]
 
 
 def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
@@ -54,6 +56,17 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
         "labels": model._label_state(),
     }
     write_model_file(path, tensors, header)
+
+
+def versions() -> dict[str, str]:
+    """The versions that decide a result."""
+    return {
+        "cida": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def load_estimator(

@@ -21,6 +21,8 @@ class Conditional(Adversarial):
     is asked to hide what z says about u beyond what the prediction says.
     """
 
+    conditional = True
+
     @staticmethod
     def evidence_width(encoding_width: int, output_width: int) -> int:
         return encoding_width + output_width

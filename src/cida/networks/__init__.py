@@ -7,21 +7,26 @@ from cida.networks.mlp import MLP, IndexedEncoder, PlainEncoder
 from cida.networks.norm import IndexNorm, IndexTrend
 from cida.networks.rotation import RotationTransformer
 from cida.networks.signal import PAPER_BLOCKS, Block, SignalEncoder
+from cida.networks.tabular import TabularEncoder
+from cida.networks.windows import FollowsIndex, IndexWindows
 
 __all__ = [
     "MLP",
     "PAPER_BLOCKS",
     "Block",
     "Convolution",
+    "FollowsIndex",
     "FramedEncoder",
     "ImageEncoder",
     "IndexAffine",
     "IndexNorm",
     "IndexTrend",
+    "IndexWindows",
     "IndexedEncoder",
     "MovingFrame",
     "PlainEncoder",
     "RotationTransformer",
     "SignalEncoder",
+    "TabularEncoder",
     "can_frame",
 ]

@@ -91,6 +91,10 @@ class FramedEncoder(nn.Module):
         self.frame = MovingFrame(inputs)
         self.body = PlainEncoder(inputs, hidden, outputs)
 
+    def fit_index(self, x: Tensor, index: Tensor) -> None:
+        """Fits the frame to all rows; labels are not seen."""
+        self.frame.fit(x, index)
+
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
         z: Tensor = self.body(self.frame(x, index))
         return z

@@ -1,6 +1,7 @@
 """Training: who moves when, on which rows, and what is kept."""
 
 from cida.training.curriculum import Curriculum, Sampler
+from cida.training.nearness import near_weights
 from cida.training.trainer import (
     Callback,
     Event,
@@ -19,4 +20,5 @@ __all__ = [
     "Trainer",
     "Training",
     "isolated",
+    "near_weights",
 ]

@@ -28,6 +28,7 @@ class Training:
     source_batch_size: int = 64
     learning_rate: float = 5e-4
     schedule: Literal["cosine", "constant"] = "cosine"
+    weight_decay: float = 0.0
     averaging: float = 0.999
     curriculum: float = 0.0
     stages: int = 20
@@ -78,7 +79,9 @@ class Trainer:
         sampler = Sampler(rows, game.space, t.balance_bins, generator)
         curriculum = Curriculum(self._distance(game, rows), t.steps, t.curriculum, t.stages)
         optimisers = {
-            name: torch.optim.Adam(parameters, t.learning_rate, fused=True)
+            name: torch.optim.AdamW(
+                parameters, t.learning_rate, weight_decay=t.weight_decay, fused=True
+            )
             for name, parameters in game.players().items()
         }
         average = Average([game.encoder, game.predictor], t.averaging)

@@ -1,0 +1,209 @@
+"""``cida fit``: a model of your own table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from cida.cli.reproduce import check_counts, check_name
+from cida.discriminators import Discriminator, Histogram
+from cida.estimators.saving import plain
+from cida.files import new_folder
+from cida.training import Callback
+from cida.training.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from cida.tables import Question, TableData, TableFile
+
+__all__ = ["METHODS", "Fit"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """The estimator's settings, and whether columns are standardised along the index."""
+
+    discriminator: str | Discriminator | None
+    game: str = "adversarial"
+    windows: bool = True
+
+    @property
+    def warns(self) -> bool:
+        """Whether it makes z independent of the index, labels or not."""
+        return self.windows or (self.discriminator is not None and self.game == "adversarial")
+
+
+METHODS: Mapping[str, Method] = {
+    "auto": Method("histogram"),
+    "source-only": Method(None, windows=False),
+    "windows": Method(None),
+    "cida": Method("l2"),
+    "pcida": Method("gaussian"),
+    "histogram": Method("histogram"),
+    "dann": Method(Histogram(kernel=0)),
+    "cdann": Method(Histogram(kernel=0), "conditional"),
+    "conditional": Method("histogram", "conditional", windows=False),
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fits a model to your own table; rows with an empty label are the target.
+
+    Example:  cida fit patients.csv --label outcome --index age --out runs/patients
+    """
+
+    data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
+    """The table: a .csv or .parquet file, or an .npz file with the arrays X, y and u."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
+    """The folder for the model, which must not exist yet or be empty."""
+
+    label: str = ""
+    """The column to predict; the rows where it is empty are the target. y for an .npz file."""
+
+    index: Annotated[tuple[str, ...], tyro.conf.arg(metavar="U [U2 ...]")] = ()
+    """The columns along which labels end: numbers or dates. All of u for an .npz file."""
+
+    periodic: Annotated[tuple[str, ...], tyro.conf.arg(metavar="U:PERIOD ...")] = ()
+    """Index columns that wrap round, such as hour:24; dates count in days."""
+
+    regression: bool = False
+    """Predict a number rather than a class."""
+
+    drop: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COL ...")] = ()
+    """Columns to leave out."""
+
+    method: str = "auto"
+    """The method: auto (the histogram head), source-only, windows (columns standardised along the
+    index, and no more), cida, pcida, histogram, dann, cdann, conditional (for labels whose balance
+    moves along the index)."""
+
+    seeds: int = 1
+    """How many models, each of a seed of its own; their predictions are averaged."""
+
+    seed: int = 0
+    """The first seed; it also chooses the source rows that are held out."""
+
+    steps: int | None = None
+    """Training steps of each model; fewer give a quicker look and a worse model."""
+
+    def run(self, console: Console) -> int:
+        """Prints what was understood, trains, prints the figures and, last, the run's path."""
+        # Here, since these need pyarrow, which the other verbs do without.
+        from cida.cli.table_words import data_lines, figure_lines, shift_words
+        from cida.estimators.table import TableModel, hold_out, read_rows
+        from cida.estimators.table_figures import balance, table_figures
+        from cida.tables import open_table, read_table
+        from cida.tables.frame import fingerprint
+
+        self._check()
+        file = open_table(self.data)
+        data = read_table(file, self._question(file))
+        with _new_run(self.out) as room:
+            _say(console, data_lines(data))
+            if METHODS[self.method].warns and (shift := balance(data)).suspected:
+                _say(console, [shift_words(data, shift)], style="yellow")
+            x = read_rows(data, room / "rows")
+            held = hold_out(data, self.seed)
+            seeds = range(self.seed, self.seed + self.seeds)
+            watch = _Watch(console)
+            windows = METHODS[self.method].windows
+            model = TableModel.fit(data, x, held, self._settings(), seeds, watch, windows)
+            figures = table_figures(model, data, x, held)
+            (room / "rows").unlink(missing_ok=True)
+            facts = {**self._facts(data), "data": fingerprint(self.data)}
+            model.save(room, {**facts, "figures": figures.words()})
+        _say(console, [*figure_lines(data, figures), str(self.out.resolve())])
+        return 0
+
+    def _check(self) -> None:
+        check_counts(seeds=self.seeds, steps=self.steps)
+        check_name("method", self.method, METHODS)
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; it must not be negative.")
+        if self.out.exists() and not (self.out.is_dir() and not any(self.out.iterdir())):
+            raise ValueError(
+                f"out is {self.out}, which is no empty folder; name one, or one that is not there."
+            )
+
+    def _question(self, file: TableFile) -> Question:
+        """What is asked of the file; an npz file has its own names for label and index."""
+        from cida.tables import Question
+        from cida.tables.arrays import ArraysFile
+
+        label, index = self.label, self.index
+        if isinstance(file, ArraysFile):
+            label, index = label or "y", index or file.index
+        if not label:
+            raise ValueError("label is missing; name the column to predict: --label outcome.")
+        if not index:
+            raise ValueError(
+                "index is missing; name the column along which labels end: --index age."
+            )
+        return Question(label, index, _periods(self.periodic), self.drop, self.regression)
+
+    def _settings(self) -> dict[str, Any]:
+        method = METHODS[self.method]
+        settings = {"discriminator": method.discriminator, "game": method.game}
+        return {**settings, "steps": self.steps}
+
+    def _facts(self, data: TableData) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "settings": {name: plain(value) for name, value in self._settings().items()},
+            "seeds": self.seeds,
+            "seed": self.seed,
+            "rows": len(data),
+            "source_rows": int(data.labelled.sum()),
+        }
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """A progress bar for each seed, where somebody looks."""
+
+    console: Console
+
+    @contextmanager
+    def __call__(self, seed: int) -> Iterator[Sequence[Callback]]:
+        if not self.console.is_terminal:
+            yield ()
+            return
+        with ProgressBar(f"training, seed {seed}", self.console) as bar:
+            yield (bar,)
+
+
+@contextmanager
+def _new_run(path: Path) -> Iterator[Path]:
+    """The run's folder, as `new_folder`; a place where nothing can be written is one sentence."""
+    try:
+        with new_folder(path) as room:
+            yield room
+    except OSError as error:
+        raise ValueError(
+            f"out is {path}, where nothing can be written ({error.strerror}); choose another place."
+        ) from error
+
+
+def _periods(pairs: Sequence[str]) -> dict[str, float]:
+    periods = {}
+    for pair in pairs:
+        column, _, period = pair.rpartition(":")
+        try:
+            periods[column] = float(period)
+        except ValueError:
+            column = ""
+        if not column:
+            raise ValueError(f"periodic is {pair!r}; write COLUMN:PERIOD, for example hour:24.")
+    return periods
+
+
+def _say(console: Console, lines: Sequence[str], style: str = "") -> None:
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False, style=style)

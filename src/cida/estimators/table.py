@@ -1,0 +1,290 @@
+"""The model of a user's own table: schema, label, index and one or several fitted estimators."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from cida.estimators.base import CIDAEstimator
+from cida.estimators.classifier import CIDAClassifier
+from cida.estimators.inputs import CidaWarning, far_index
+from cida.estimators.regressor import CIDARegressor
+from cida.estimators.saving import ModelFileError, versions
+from cida.estimators.table_networks import make_table_encoder, network_shape, table_settings
+from cida.files import write_atomically
+from cida.space import Space, space_from_dict
+from cida.tables import Schema, StoredRows, TableData, TableFile, store_rows
+from cida.tables.cells import Kind
+from cida.tables.frame import index_values
+from cida.training import Callback
+
+__all__ = ["HELD_OUT", "WORLD", "TableModel", "Watch", "hold_out", "read_rows"]
+
+Array = np.ndarray[Any, Any]
+Watch = Callable[[int], AbstractContextManager[Sequence[Callback]]]  # of one seed's training
+
+WORLD = "table"  # what run.json says a run of `cida fit` is of
+HELD_OUT = 0.1  # the share of the source rows that are scored and not trained on
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """Predicts from batches of a table with the columns that it was fitted on.
+
+    ``classes`` is None in a regression, whose labels were ``(y - centre) / scale`` in training.
+    Rows that are no vectors have the ``shape`` and were ``(x - centre) / scale`` of ``x_scaling``.
+    Several estimators predict their mean.
+    """
+
+    label: str
+    index: tuple[str, ...]
+    index_kinds: tuple[Kind, ...]
+    schema: Schema
+    space: Space
+    classes: tuple[str, ...] | None
+    centre: float
+    scale: float
+    shape: tuple[int, ...]
+    x_scaling: tuple[float, float]
+    windows: bool = True
+    estimators: tuple[CIDAEstimator, ...] = ()
+
+    # --- fitting ---------------------------------------------------------------------------------
+
+    @classmethod
+    def fit(
+        cls,
+        data: TableData,
+        x: Array,
+        held: Array,
+        settings: Mapping[str, Any],
+        seeds: Sequence[int],
+        watch: Watch,
+        windows: bool = True,
+    ) -> Self:
+        """Trains an estimator for each seed on all rows of x but those held out.
+
+        ``x`` is what `read_rows` gave; ``settings`` are the estimator's, None where those of tables
+        are kept. Without ``windows`` columns are not standardised along the index.
+        """
+        known = data.y[data.labelled & ~held]
+        plain = data.classes is not None
+        blank = cls(
+            label=data.question.label,
+            index=data.question.index,
+            index_kinds=data.index_kinds,
+            schema=data.schema,
+            space=data.question.space().fit(torch.from_numpy(data.u)),
+            classes=data.classes,
+            centre=0.0 if plain else float(known.mean()),
+            scale=1.0 if plain else float(known.std()) or 1.0,
+            shape=network_shape(x.shape[1:]),
+            x_scaling=_x_scaling(data.file),
+            windows=windows,
+        )
+        rows = blank._rows(data, x, held)
+        estimators = tuple(blank._train(rows, settings, seed, watch) for seed in seeds)
+        return cls(**{**vars(blank), "estimators": estimators})
+
+    def _rows(self, data: TableData, x: Array, held: Array) -> StoredRows:
+        place = torch.from_numpy(np.flatnonzero(~held))
+        y = torch.from_numpy(data.y)
+        if self.classes is None:
+            y = ((y - self.centre) / self.scale).float()[:, None]
+        u, labelled = torch.from_numpy(data.u), torch.from_numpy(data.labelled)
+        return StoredRows(x, place, y[place], u[place], labelled[place])
+
+    def _train(
+        self, rows: StoredRows, settings: Mapping[str, Any], seed: int, watch: Watch
+    ) -> CIDAEstimator:
+        encoder = make_table_encoder(self.shape, self.schema, self.space, seed, self.windows)
+        chosen = table_settings(self.shape, len(rows))
+        chosen |= {name: value for name, value in settings.items() if value is not None}
+        with watch(seed) as callbacks:
+            model = self._kind(
+                **{"discriminator": None, **chosen},
+                space=self.space,
+                encoder=encoder,
+                index_in_encoder=True,
+                random_state=seed,
+                callbacks=list(callbacks),
+            )
+            model.fit_rows(rows)
+        return model
+
+    @property
+    def _kind(self) -> type[CIDAClassifier] | type[CIDARegressor]:
+        return CIDARegressor if self.classes is None else CIDAClassifier
+
+    # --- predicting ------------------------------------------------------------------------------
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that a table must have to be predicted."""
+        return (*self.schema.names, *self.index)
+
+    def read(self, batch: Any) -> tuple[Array, Array]:
+        """Inputs and index of a pyarrow batch that has the needed columns."""
+        return self.schema.encode(batch), index_values(batch, self.index, self.index_kinds)
+
+    def scaled(self, rows: Array) -> Array:
+        """Rows that are no vectors, as the encoder takes them."""
+        return _scaled(rows, self.x_scaling).reshape(len(rows), *self.shape)
+
+    def predict(self, x: Array, u: Array) -> Array:
+        """The probability of each class, or the predicted number as one column."""
+        predicted: Array = np.mean([self._one(m, x, u) for m in self.estimators], axis=0)
+        return predicted
+
+    def beyond(self, u: Array) -> Array:
+        """Which rows have an index far from all that were seen in training."""
+        seen = self.estimators[0]._seen
+        columns = [far.numpy() for far, _ in far_index(self.space, torch.from_numpy(u), seen)]
+        far: Array = np.any(columns, axis=0)
+        return far
+
+    def encoding(self, x: Array, u: Array) -> Array:
+        """The encoding of the first estimator."""
+        with _quietly():
+            return self.estimators[0].transform(x, domain_index=u)
+
+    def _one(self, model: CIDAEstimator, x: Array, u: Array) -> Array:
+        with _quietly():  # rows beyond the range are flagged one by one
+            if isinstance(model, CIDAClassifier):
+                return model.predict_proba(x, domain_index=u)
+            return model.predict(x, domain_index=u)[:, None] * self.scale + self.centre
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def save(self, folder: Path, facts: Mapping[str, Any]) -> None:
+        """Writes run.json with these facts in it, events.jsonl and a file for each estimator."""
+        words = {
+            "schema": 1,
+            "world": WORLD,
+            **facts,
+            "versions": versions(),
+            "threads": torch.get_num_threads(),
+            "table": {
+                **{name: getattr(self, name) for name in _PLAIN},
+                "schema": self.schema.to_dict(),
+                "space": self.space.to_dict(),
+                "estimators": len(self.estimators),
+            },
+        }
+        lines = []
+        for number, model in enumerate(self.estimators):
+            model.save(folder / _file(number))
+            events = [{"model": number, **asdict(event)} for event in model.history_]
+            lines += [json.dumps(event) + "\n" for event in events]
+        write_atomically(folder / "events.jsonl", "".join(lines).encode())
+        write_atomically(folder / "run.json", (json.dumps(words, indent=2) + "\n").encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what `save` wrote."""
+        words = _read_run(folder)
+        try:
+            values = dict(words["table"])
+            estimators = int(values.pop("estimators"))
+            lists = ("index", "index_kinds", "classes", "shape", "x_scaling")
+            values |= {k: None if values[k] is None else tuple(values[k]) for k in lists}
+            values["schema"] = Schema.from_dict(values["schema"])
+            values["space"] = space_from_dict(values["space"])
+            blank = cls(**values)
+            encoder = make_table_encoder(blank.shape, blank.schema, blank.space, 0, blank.windows)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{folder / 'run.json'} is not as cida writes it ({error!r})."
+            ) from None
+        kind = blank._kind
+        loaded = [kind.load(folder / _file(k), encoder=encoder) for k in range(estimators)]
+        return cls(**{**vars(blank), "estimators": tuple(loaded)})
+
+
+_PLAIN = (
+    "label",
+    "index",
+    "index_kinds",
+    "classes",
+    "centre",
+    "scale",
+    "shape",
+    "x_scaling",
+    "windows",
+)
+
+
+def read_rows(data: TableData, path: Path) -> Array:
+    """The inputs of all rows as the encoder takes them; those of a table stay in a mapped file."""
+    if data.file.array is None:
+        return store_rows(path, data.encoded(), data.schema.width)
+    rows = _scaled(data.file.array, _x_scaling(data.file))
+    return rows.reshape(len(rows), *network_shape(rows.shape[1:]))
+
+
+def hold_out(data: TableData, seed: int) -> Array:
+    """Which source rows are held out: a tenth of them, of each class alike."""
+    generator = np.random.default_rng(seed)
+    held = np.zeros(len(data), dtype=bool)
+    groups = [data.labelled] if data.classes is None else [
+        data.labelled & (data.y == code) for code in range(len(data.classes))
+    ]  # fmt: skip
+    for group in groups:
+        rows = np.flatnonzero(group)
+        count = round(HELD_OUT * len(rows))
+        held[generator.permutation(rows)[:count]] = True
+    if not held.any():  # few rows of each class: one of the most frequent
+        rows = np.flatnonzero(max(groups, key=np.count_nonzero))
+        held[generator.choice(rows)] = True
+    return held
+
+
+def _x_scaling(file: TableFile) -> tuple[float, float]:
+    if file.array is None:
+        return 0.0, 1.0
+    mean, spread = (float(f(file.array, dtype=np.float64)) for f in (np.mean, np.std))
+    return mean, spread or 1.0
+
+
+def _scaled(rows: Array, scaling: tuple[float, float]) -> Array:
+    centre, scale = scaling
+    made = rows.astype(np.float32)
+    made -= centre
+    made /= scale
+    return made
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)
+        yield
+
+
+def _file(number: int) -> str:
+    return f"model-{number}.safetensors"
+
+
+def _read_run(folder: Path) -> dict[str, Any]:
+    try:
+        words = json.loads((folder / "run.json").read_text())
+        world = words["world"]
+    except FileNotFoundError:
+        raise ModelFileError(
+            f"RUN is {folder}, which has no run.json; give a folder that cida fit wrote."
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"{folder / 'run.json'} cannot be read ({error}).") from None
+    if world != WORLD:
+        raise ModelFileError(
+            f"RUN is {folder}, a run of {world}; tables are predicted by runs of cida fit."
+        )
+    return dict(words)

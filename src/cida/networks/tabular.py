@@ -1,0 +1,79 @@
+"""An encoder for tables: numbers, holes and categories along an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from cida.networks.affine import IndexAffine
+from cida.networks.mlp import MLP
+from cida.networks.windows import IndexWindows
+
+__all__ = ["TabularEncoder"]
+
+WIDEST_EMBEDDING = 16
+
+
+class TabularEncoder(nn.Module):
+    """``z = E(A(u) (x - m(u)) / s(u), holes, categories)``: the tabular twin of the transformer.
+
+    The columns of x are ``numbers`` numbers, then an indicator (1 where missing) for each number in
+    ``indicators``, then the codes of categories with ``sizes`` values each. Numbers are scaled in
+    windows along u (`IndexWindows`), then shifted and scaled by learned lines in u that begin as
+    the identity (`IndexAffine`); a missing number is 0, the mean of its window. Categories have
+    learned embeddings. ``z = W h + MLP(h)``: few rows are enough for the linear half.
+    Without a ``window`` numbers stay as they come, and u is not seen.
+    """
+
+    def __init__(
+        self,
+        numbers: int,
+        indicators: Sequence[int] = (),
+        sizes: Sequence[int] = (),
+        index_width: int = 1,
+        hidden: Sequence[int] = (64,),
+        encoding_width: int = 32,
+        dropout: float = 0.1,
+        window: bool = True,
+    ) -> None:
+        super().__init__()
+        self.parts = [numbers, len(indicators), len(sizes)]
+        self.indicators = list(indicators)
+        self.windows = IndexWindows(numbers, index_width) if window else None
+        self.affine = IndexAffine(numbers, index_width) if window else None
+        self.embeddings = nn.ModuleList(
+            nn.Embedding(size, min(WIDEST_EMBEDDING, (size + 1) // 2)) for size in sizes
+        )
+        width = numbers + len(indicators) + sum(e.embedding_dim for e in self._tables())
+        self.drop = nn.Dropout(dropout)
+        self.line = nn.Linear(width, encoding_width)
+        self.body = MLP(width, hidden, encoding_width, dropout=dropout)
+
+    def fit_index(self, x: Tensor, index: Tensor) -> None:
+        """Finds the windows in all rows; labels are not seen."""
+        if self.windows is not None:
+            numbers, holes, _ = self._split(x)
+            self.windows.fit(numbers, index, ~holes)
+
+    def forward(self, x: Tensor, index: Tensor) -> Tensor:
+        numbers, holes, codes = self._split(x)
+        if self.windows is not None and self.affine is not None:
+            numbers = self.affine(self.windows(numbers, index), index)
+        numbers = numbers.masked_fill(holes, 0.0)
+        looked_up = [table(code) for table, code in zip(self._tables(), codes, strict=True)]
+        indicators = holes[:, self.indicators].to(numbers)
+        h = self.drop(torch.cat([numbers, indicators, *looked_up], dim=1))
+        z: Tensor = self.line(h) + self.body(h)
+        return z
+
+    def _split(self, x: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """The numbers, which of them are missing, and the codes of each category."""
+        numbers, indicators, codes = torch.split(x.flatten(1), self.parts, dim=1)
+        holes = torch.zeros_like(numbers, dtype=torch.bool)
+        holes[:, self.indicators] = indicators > 0.5
+        return numbers, holes, list(codes.long().unbind(1))
+
+    def _tables(self) -> list[nn.Embedding]:
+        return [table for table in self.embeddings if isinstance(table, nn.Embedding)]

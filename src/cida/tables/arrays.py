@@ -1,0 +1,95 @@
+"""The arrays of an npz file as a table: X, y and u."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cida.tables.cells import Kind
+from cida.tables.reading import ROWS, TableFile
+
+__all__ = ["ArraysFile"]
+
+Array = np.ndarray[Any, Any]
+KINDS: dict[str, Kind] = {"b": "boolean", "i": "number", "u": "number", "f": "number",
+                          "U": "category", "M": "date"}  # fmt: skip
+
+
+class ArraysFile(TableFile):
+    """X of one vector a row is the columns x0, x1, ...; X of any other shape is kept as it is.
+
+    y may be absent (to predict). u of several columns is u0, u1, ...; -1 in a y of whole numbers
+    means no label, as in the estimators.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.unreadable = path, {}
+        arrays = _load(path)
+        for name in ("X", "u"):
+            if name not in arrays:
+                there = ", ".join(arrays) or "none"
+                raise ValueError(f"{path} has no array {name} (there: {there}); it needs X and u.")
+        lengths = {name: len(values) for name, values in arrays.items()}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{name} {count}" for name, count in lengths.items())
+            raise ValueError(f"{path} has arrays of different lengths ({counts}); make them equal.")
+        if arrays["X"].dtype.kind not in "fiub":
+            raise ValueError(f"{path} has X of type {arrays['X'].dtype}; it must be numbers.")
+        self.columns = _columns("u", arrays["u"])
+        self.index = tuple(self.columns)
+        if "y" in arrays:
+            self.columns |= _columns("y", arrays["y"])
+            self.unlabelled = -1.0 if arrays["y"].dtype.kind == "i" else None
+        if arrays["X"].ndim == 2:
+            self.columns |= {f"x{k}": column for k, column in enumerate(arrays["X"].T)}
+        else:
+            self.array = arrays["X"]
+            wrong = ~np.isfinite(self.array.reshape(len(self.array), -1)).all(axis=1)
+            if wrong.any():
+                raise ValueError(
+                    f"{path} has NaN or infinity in {int(wrong.sum())} rows of X (first: row "
+                    f"{int(wrong.argmax()) + 1}); fill in or drop such values first."
+                )
+        self.names = tuple(self.columns)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        rows = len(next(iter(self.columns.values())))
+        for start in range(0, rows, ROWS):
+            parts = [_cells(self.columns[name][start : start + ROWS]) for name in columns]
+            yield pa.RecordBatch.from_arrays(parts, names=list(columns))
+
+    def kinds(self, columns: Sequence[str]) -> dict[str, Kind | None]:
+        return {name: KINDS[self.columns[name].dtype.kind] for name in columns}
+
+
+def _load(path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in ("X", "y", "u") if name in file.files}
+    except (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        why = " ".join(str(error).split())
+        raise ValueError(f"{path} is no npz file of plain arrays ({why}).") from None
+    for name, values in arrays.items():
+        if values.ndim == 0 or values.dtype.kind not in KINDS:
+            raise ValueError(
+                f"{path} has {name} of type {values.dtype} and shape {values.shape}; give an array "
+                "of numbers or texts with one entry for each row."
+            )
+    return arrays
+
+
+def _columns(name: str, values: Array) -> dict[str, Array]:
+    if values.ndim == 1 or values.shape[1:] == (1,):
+        return {name: values.reshape(-1)}
+    if values.ndim > 2 or name == "y":
+        raise ValueError(f"{name} has the shape {values.shape}; give one number for each row.")
+    return {f"{name}{k}": column for k, column in enumerate(values.T)}
+
+
+def _cells(values: Array) -> Any:
+    return pa.array(np.ascontiguousarray(values), from_pandas=True)

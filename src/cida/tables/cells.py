@@ -1,0 +1,139 @@
+"""The cells of one column: from what a file holds to float64 numbers or to texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["NUMERIC", "CellError", "Kind", "is_text", "reads", "texts", "to_numbers"]
+
+Array = np.ndarray[Any, Any]
+Cells = Any  # a pyarrow.Array; pyarrow has no types
+Kind = Literal["number", "boolean", "date", "category"]
+NUMERIC: tuple[Kind, ...] = ("boolean", "number", "date")  # in the order in which they are tried
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+DAY_MICROSECONDS = 86_400_000_000
+# A zone makes another type of a time, and so do more than six digits of a second.
+TIMES = (
+    pa.timestamp("us"),
+    pa.timestamp("us", tz="UTC"),
+    pa.timestamp("ns"),
+    pa.timestamp("ns", tz="UTC"),
+)
+
+
+class CellError(ValueError):
+    """A cell that is not of its column's kind: which column, which row of the batch, what is in it.
+
+    Who knows the file turns it into a sentence with the line in it.
+    """
+
+    def __init__(self, column: str, kind: Kind, row: int, text: str) -> None:
+        super().__init__(f"column {column} has {text!r} in row {row}, which is no {kind}.")
+        self.column, self.kind, self.row, self.text = column, kind, row, text
+
+
+def is_text(cells: Cells) -> bool:
+    """Whether these are texts, plain or as a dictionary."""
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
+    )
+
+
+def texts(cells: Cells) -> Cells:
+    """Every cell as text without blanks around it, null where it is missing."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    trimmed = pc.utf8_trim_whitespace(cells.cast(pa.string()))
+    gone = pc.is_in(trimmed, value_set=pa.array(MISSING))
+    return pc.if_else(gone, pa.scalar(None, pa.string()), trimmed)
+
+
+def to_numbers(column: str, kind: Kind, cells: Cells) -> Array:
+    """The cells of a numeric kind as float64, NaN where missing; dates are days since 1970."""
+    read = _READERS[kind]
+    if is_text(cells):
+        cells = texts(cells)
+    try:
+        return read(cells)
+    except pa.ArrowException:
+        row = _first_wrong(read, cells)
+        raise CellError(column, kind, row, str(cells[row])) from None
+
+
+def reads(kind: Kind, cells: Cells) -> bool:
+    """Whether all of these texts, as `texts` gives them, can be read as this numeric kind."""
+    try:
+        _READERS[kind](cells.drop_null()[:1])  # most columns are told by one cell, at no cost
+        _READERS[kind](cells)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _first_wrong(read: Callable[[Cells], Array], cells: Cells) -> int:
+    """The first cell that cannot be read, found by halves."""
+    low, high = 0, len(cells)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            read(cells[low:middle])
+        except pa.ArrowException:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _numbers(cells: Cells) -> Array:
+    if pa.types.is_time(cells.type) or pa.types.is_duration(cells.type):
+        bits = pa.int32() if pa.types.is_time32(cells.type) else pa.int64()
+        cells = cells.cast(bits)
+    # Whole numbers beyond 2^53 are rounded, which a model does not feel; texts must parse.
+    return _floats(cells.cast(pa.float64(), safe=is_text(cells)))
+
+
+def _booleans(cells: Cells) -> Array:
+    if is_text(cells):
+        lower = pc.utf8_lower(cells)
+        known = pc.is_in(lower, value_set=pa.array(["true", "false", None], pa.string()))
+        if not pc.all(known).as_py() and len(cells):
+            raise pa.ArrowInvalid("neither true nor false")
+        cells = pc.equal(lower, "true")
+    return _floats(cells.cast(pa.bool_()).cast(pa.float64()))
+
+
+def _dates(cells: Cells) -> Array:
+    if is_text(cells):
+        cells = _times(cells)
+    elif not pa.types.is_temporal(cells.type):
+        raise pa.ArrowInvalid("no date")
+    instants = cells.cast(pa.timestamp("us", tz=getattr(cells.type, "tz", None)), safe=False)
+    return _floats(instants.cast(pa.int64()).cast(pa.float64(), safe=False)) / DAY_MICROSECONDS
+
+
+def _times(cells: Cells) -> Cells:
+    for kind in TIMES[:-1]:
+        try:
+            return cells.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return cells.cast(TIMES[-1])
+
+
+def _floats(cells: Cells) -> Array:
+    found: Array = cells.to_numpy(zero_copy_only=False)
+    return found.astype(np.float64, copy=False)
+
+
+_READERS: dict[Kind, Callable[[Cells], Array]] = {
+    "number": _numbers,
+    "boolean": _booleans,
+    "date": _dates,
+}

@@ -1,0 +1,128 @@
+"""The label column: classes or numbers, and which rows have one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cida.tables.cells import Kind, texts, to_numbers
+from cida.tables.reading import TableFile
+
+__all__ = ["ClassReader", "NumberReader"]
+
+Array = np.ndarray[Any, Any]
+Found = tuple[Array, Array, tuple[str, ...] | None]  # y, labelled, classes
+
+MOST_CLASSES = 100
+NONE = -1  # the code of an empty label
+
+
+class ClassReader:
+    """Labels as classes, in the order of their numbers or else of their texts."""
+
+    def __init__(self, file: TableFile, name: str, kind: Kind | None) -> None:
+        self.file, self.name, self.kind = file, name, kind
+        self.codes: dict[str, int] = {}
+        self.parts: list[Array] = []
+
+    def add(self, column: Any) -> None:
+        if self.kind == "number":
+            values = to_numbers(self.name, self.kind, column)
+            if self.file.unlabelled is not None:
+                values = np.where(values == self.file.unlabelled, np.nan, values)
+            cells = pa.array(values, from_pandas=True)
+        else:
+            cells = texts(column)
+        encoded = pc.dictionary_encode(cells)
+        mine = [self._code(value) for value in encoded.dictionary.to_pylist()]
+        places = encoded.indices.fill_null(len(mine)).to_numpy(zero_copy_only=False)
+        self.parts.append(np.array([*mine, NONE], dtype=np.int64)[places])
+
+    def finish(self) -> Found:
+        """Codes in the order of the classes; refuses what cannot be learned."""
+        codes = np.concatenate(self.parts)
+        labelled = codes != NONE
+        _check_labelled(self.name, labelled)
+        order = sorted(self.codes, key=self._rank)
+        if len(order) < 2:
+            raise ValueError(
+                f"label {self.name} has one class ({order[0]}) among its "
+                f"{int(labelled.sum()):,} labelled rows; a classifier needs at least two."
+            )
+        counts = np.bincount(codes[labelled], minlength=len(order))
+        for text in order:
+            if counts[self.codes[text]] == 1:
+                row = int(np.flatnonzero(codes == self.codes[text])[0])
+                raise ValueError(
+                    f"label {self.name} has the class {text!r} only once, in "
+                    f"{self.file.place(row)}; a class needs two rows at least: correct it, or "
+                    "leave the row out."
+                )
+        position = np.zeros(len(order) + 1, dtype=np.int64)  # the last for empty labels
+        position[[self.codes[text] for text in order]] = np.arange(len(order))
+        return position[codes], labelled, tuple(order)
+
+    def _code(self, value: Any) -> int:
+        code = self.codes.setdefault(_words(value), len(self.codes))
+        if code >= MOST_CLASSES:
+            hint = "add --regression for numbers" if self.kind == "number" else "name another"
+            raise ValueError(
+                f"label {self.name} has more than {MOST_CLASSES} different values; {hint}."
+            )
+        return code
+
+    def _rank(self, text: str) -> Any:
+        return float(text) if self.kind == "number" else text
+
+
+class NumberReader:
+    """Labels as numbers."""
+
+    def __init__(self, file: TableFile, name: str, kind: Kind | None) -> None:
+        self.file, self.name, self.kind = file, name, kind
+        self.parts: list[Array] = []
+
+    def add(self, column: Any) -> None:
+        self.parts.append(to_numbers(self.name, "number", column))
+
+    def finish(self) -> Found:
+        """The numbers; refuses labels that are all one number, or not finite."""
+        y = np.concatenate(self.parts)
+        labelled = ~np.isnan(y)
+        _check_labelled(self.name, labelled)
+        endless = np.flatnonzero(np.isinf(y))
+        if len(endless):
+            raise ValueError(
+                f"label {self.name} is infinite in {self.file.place(int(endless[0]))}; correct it, "
+                "or empty it for a target row."
+            )
+        known = y[labelled]
+        if (known == known[0]).all():
+            raise ValueError(
+                f"label {self.name} is {known[0]:g} in all of its {len(known):,} labelled rows; "
+                "there is nothing to learn."
+            )
+        return np.where(labelled, y, 0.0), labelled, None
+
+
+def _check_labelled(name: str, labelled: Array) -> None:
+    if not labelled.any():
+        raise ValueError(
+            f"label {name} is empty in all {len(labelled):,} rows; fill it in where it is known: "
+            "those rows are the source."
+        )
+    if labelled.all():
+        raise ValueError(
+            f"label {name} is given in all {len(labelled):,} rows, so there is no target to adapt "
+            "to; leave it empty in the rows to predict."
+        )
+
+
+def _words(value: Any) -> str:
+    """A label as text; 1.0 is 1, since a column of numbers with holes is often read so."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    return str(value)

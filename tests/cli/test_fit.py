@@ -1,0 +1,388 @@
+"""``cida fit`` and ``cida predict`` on a user's own file, as a user would call them."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from cida.cli import main
+from cida.cli.fit import Fit
+
+ROWS = 600
+STEPS = ["--steps", "20"]
+
+
+def ward(rows=ROWS, seed=0):
+    """Patients at all hours; those from 18 to 6 o'clock have no outcome yet."""
+    rng = np.random.default_rng(seed)
+    hour = np.round(rng.uniform(0, 24, rows), 1) % 24
+    drift = 8 * np.sin(hour / 24 * 2 * np.pi)
+    pulse, pressure = rng.normal(80, 10, rows).round(1), rng.normal(120, 15, rows).round(1)
+    ill = (pulse - 80) / 10 + (pressure - 120) / 15 > 0.3
+    pulse = (pulse + drift).round(1)
+    day = (hour >= 6) & (hour < 18)
+    frame = pd.DataFrame(
+        {
+            "patient": [f"p{k:05d}" for k in range(rows)],
+            "hour": hour,
+            "age": rng.integers(20, 90, rows),
+            "pulse": np.where(rng.random(rows) < 0.1, np.nan, pulse),
+            "pressure": pressure,
+            "sex": rng.choice(["f", "m"], rows),
+            "smoker": rng.choice([True, False], rows),
+            "came": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, rows), "D"),
+            "hospital": "north",
+            "outcome": np.where(ill, "ill", "well"),
+            "stay": (pulse / 10 + pressure / 30).round(2),
+        }
+    )
+    frame["outcome"] = frame["outcome"].astype(object).where(day, None)
+    frame["stay"] = frame["stay"].where(day)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same table as CSV and as Parquet; to be read, not changed."""
+    folder = tmp_path_factory.mktemp("files")
+    frame = ward()
+    frame.to_csv(folder / "ward.csv", index=False)
+    frame.to_parquet(folder / "ward.parquet", index=False)
+    return folder
+
+
+def fit(data, out, *more, label="outcome", index=("hour",), drop=("stay",)):
+    words = ["fit", str(data), "--label", label, "--index", *index, "--drop", *drop]
+    return main([*words, "--out", str(out), *STEPS, *more])
+
+
+@pytest.fixture(scope="module")
+def run(files, tmp_path_factory):
+    """The run of a model with two seeds."""
+    out = tmp_path_factory.mktemp("runs") / "ward"
+    assert fit(files / "ward.csv", out, "--periodic", "hour:24", "--seeds", "2") == 0
+    return out
+
+
+def said_once(capsys):
+    error = capsys.readouterr().err
+    assert len(error.strip().splitlines()) == 1, error
+    return error
+
+
+# --- what is printed and written -----------------------------------------------------------------
+
+
+def test_fit_prints_what_it_understood_and_what_it_came_to(files, tmp_path, capsys):
+    out = tmp_path / "deep/run"
+    assert fit(files / "ward.csv", out, "--periodic", "hour:24") == 0
+    lines = capsys.readouterr().out.splitlines()
+    frame = ward()
+    source = int(frame["outcome"].notna().sum())
+    low, high = frame["hour"][frame["outcome"].notna()].agg(["min", "max"])
+    assert lines[:8] == [
+        "label: outcome, 2 classes",
+        "index: hour, 0-23.9",
+        f"source {low:g}-{high:g}: {source} rows",
+        f"target 0-23.9: {ROWS - source} rows",
+        "inputs: 3 numbers, 1 boolean, 1 date, 1 category",
+        "with holes: pulse",
+        "left out: 'stay', since drop names it",
+        "left out: 'patient', since its texts differ in nearly every row, as those of an id do",
+    ]
+    assert lines[8] == "left out: 'hospital', since it is the same in every row"
+    assert lines[9].startswith("held-out source: accuracy ")
+    assert lines[9].endswith(f"({round(source / 10)} rows)")
+    assert lines[10].startswith("alignment: of the index's variance the inputs explain ")
+    assert lines[11].startswith(
+        "support: 100.0% of the target lies outside the source's range, and"
+    )
+    assert lines[12:] == [str(out)]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "events.jsonl", "model-0.safetensors", "run.json",
+    ]  # fmt: skip
+    words = json.loads((out / "run.json").read_text())
+    assert words["table"]["space"] == {"kind": "periodic", "period": 24.0}
+    assert words["settings"]["steps"] == 20
+    assert (words["rows"], words["source_rows"]) == (ROWS, source)
+    assert [path.name for path in out.parent.iterdir()] == ["run"]
+
+
+def test_predict_writes_a_line_for_each_row(files, run, tmp_path, capsys):
+    out = tmp_path / "predicted.csv"
+    assert main(["predict", str(run), str(files / "ward.csv"), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{ROWS} rows predicted", str(out)]
+    found = pd.read_csv(out)
+    assert list(found) == ["row", "prediction", "probability_ill", "probability_well", "beyond"]
+    assert found["row"].tolist() == list(range(1, ROWS + 1))
+    chances = found[["probability_ill", "probability_well"]].to_numpy()
+    np.testing.assert_allclose(chances.sum(1), 1, atol=2e-6)
+    assert (found["prediction"] == np.array(["ill", "well"])[chances.argmax(1)]).all()
+    assert not found["beyond"].any()
+
+
+def test_csv_and_parquet_give_the_same_model_and_the_same_predictions(files, run, tmp_path):
+    other = tmp_path / "run"
+    assert fit(files / "ward.parquet", other, "--periodic", "hour:24", "--seeds", "2") == 0
+    for name in ("model-0.safetensors", "model-1.safetensors"):
+        assert (other / name).read_bytes() == (run / name).read_bytes()
+    csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    assert main(["predict", str(run), str(files / "ward.parquet"), "--out", str(csv)]) == 0
+    assert main(["predict", str(other), str(files / "ward.csv"), "--out", str(parquet)]) == 0
+    pd.testing.assert_frame_equal(pd.read_csv(csv), pd.read_parquet(parquet))
+
+
+def test_predictions_do_not_depend_on_the_batches(files, run, tmp_path, monkeypatch):
+    whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
+    assert main(["predict", str(run), str(files / "ward.parquet"), "--out", str(whole)]) == 0
+    monkeypatch.setattr("cida.tables.reading.ROWS", 7)
+    assert main(["predict", str(run), str(files / "ward.parquet"), "--out", str(parts)]) == 0
+    assert whole.read_bytes() == parts.read_bytes()
+
+
+def test_the_label_may_be_absent_and_other_columns_are_told(run, tmp_path, capsys):
+    frame = ward(50, seed=1).drop(columns=["outcome", "stay"]).assign(colour="red", size=3)
+    frame.loc[:4, "sex"] = "x"
+    frame = frame[frame.columns[::-1]]  # any order
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "out.csv"
+    assert main(["predict", str(run), str(tmp_path / "new.csv"), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == [
+        "ignored, since the model was not fitted on them: size, colour",
+        "categories that the model does not know, read as missing: sex (5 rows)",
+        "50 rows predicted",
+    ]
+    assert len(pd.read_csv(out)) == 50
+
+
+def test_a_regression_along_dates_flags_rows_far_beyond(files, tmp_path, capsys):
+    run, out = tmp_path / "run", tmp_path / "out.parquet"
+    more = {"label": "stay", "index": ("came",), "drop": ("outcome", "patient")}
+    assert fit(files / "ward.csv", run, "--regression", **more) == 0
+    said = capsys.readouterr().out
+    stays = ward()["stay"]
+    assert f"label: stay, numbers {stays.min():g}-{stays.max():g}\n" in said
+    assert "index: came, 2024-01-01 to 2024-10-26\n" in said
+    assert "held-out source: root mean squared error " in said
+    frame = ward(40, seed=2).assign(came=[*["2024-02-03"] * 20, *["2031-02-03"] * 20])
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(run), str(tmp_path / "new.csv"), "--out", str(out)]) == 0
+    assert (
+        "20 of 40 rows have an index far beyond those seen in training" in capsys.readouterr().out
+    )
+    found = pd.read_parquet(out)
+    assert list(found) == ["row", "prediction", "beyond"]
+    assert found["beyond"].tolist() == [False] * 20 + [True] * 20
+    assert np.isfinite(found["prediction"]).all()
+
+
+def test_several_index_columns_have_a_range_each(files, tmp_path, capsys):
+    more = ("--periodic", "hour:24", "--method", "pcida")
+    assert fit(files / "ward.csv", tmp_path / "run", *more, index=("hour", "age")) == 0
+    said = capsys.readouterr().out
+    assert "index: hour, 0-23.9; age, 20-89\n" in said
+    assert "source hour 6-" in said
+    assert ", age 20-89: " in said
+    assert "scaled units of the index away from the nearest source row" in said
+
+
+@pytest.mark.parametrize("method", ["source-only", "cida", "dann", "cdann"])
+def test_every_method_trains(files, tmp_path, method):
+    assert fit(files / "ward.csv", tmp_path / "run", "--method", method, "--steps", "2") == 0
+
+
+@pytest.mark.parametrize("shape", [(5,), (1, 64), (12, 12)], ids=str)
+def test_arrays_of_any_shape(tmp_path, capsys, shape):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, *shape))
+    u = np.linspace(0, 10, 60)
+    y = np.where(u > 5, -1, x.reshape(60, -1)[:, 0] > 0)
+    np.savez(tmp_path / "a.npz", X=x, y=y, u=u)
+    run, out = str(tmp_path / "run"), tmp_path / "out.csv"
+    assert main(["fit", str(tmp_path / "a.npz"), "--out", run, "--steps", "3"]) == 0
+    assert "label: y, 2 classes\nindex: u, 0-10\n" in capsys.readouterr().out
+    np.savez(tmp_path / "new.npz", X=x[:9], u=u[:9])
+    assert main(["predict", run, str(tmp_path / "new.npz"), "--out", str(out)]) == 0
+    assert list(pd.read_csv(out)) == [
+        "row", "prediction", "probability_0", "probability_1", "beyond",
+    ]  # fmt: skip
+    np.savez(tmp_path / "other.npz", X=np.ones((9, 3, 3)), u=u[:9])
+    out.unlink()
+    assert main(["predict", run, str(tmp_path / "other.npz"), "--out", str(out)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_a_terminal_shows_a_bar_for_each_seed(files, tmp_path):
+    screen = io.StringIO()
+    verb = Fit(files / "ward.csv", tmp_path / "run", "outcome", ("age",), seeds=2, steps=3)
+    assert verb.run(Console(file=screen, force_terminal=True, width=120)) == 0
+    for seed in (0, 1):
+        assert f"training, seed {seed}" in screen.getvalue()
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_handful_of_rows_is_enough(tmp_path, capsys, regression):
+    (tmp_path / "few.csv").write_text("u,x,y\n1,3,7\n2,1,8\n3,2,7\n4,1,8\n5,4,\n")
+    words = ["fit", str(tmp_path / "few.csv"), "--label", "y", "--index", "u", *STEPS]
+    more = ["--regression"] if regression else []
+    assert main([*words, "--out", str(tmp_path / "run"), *more]) == 0
+    assert "(1 row)" in capsys.readouterr().out
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+SMALL = "age,x,c,y\n" + "".join(f"{k},{k % 5},{'ab'[k % 2]},{'pq'[k % 2]}\n" for k in range(20))
+WITH_TARGET = SMALL + "30,1,a,\n31,2,b,\n"
+ASK = ["--label", "y", "--index", "age"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        (WITH_TARGET, ["--label", "Y1", "--index", "age"], "label is Y1, which is no column"),
+        (WITH_TARGET, ["--label", "y", "--index", "agee"], "did you mean age?"),
+        (WITH_TARGET, ["--index", "age"], "label is missing; name the column to predict"),
+        (WITH_TARGET, ["--label", "y"], "index is missing; name the column along which labels end"),
+        (WITH_TARGET, [*ASK, "--method", "magic"], "method is 'magic'; known: auto, source-only"),
+        (WITH_TARGET, [*ASK, "--seeds", "0"], "seeds is 0; it must be at least 1."),
+        (WITH_TARGET, [*ASK, "--seed", "-1"], "seed is -1; it must not be negative."),
+        (WITH_TARGET, [*ASK, "--periodic", "age"], "periodic is 'age'; write COLUMN:PERIOD"),
+        (WITH_TARGET, [*ASK, "--periodic", "x:24"], "periodic has x, which is no index column"),
+        (WITH_TARGET, [*ASK, "--regression"], "label y has 'p' in line 2; a regression needs"),
+        (SMALL, ASK, "label y is given in all 20 rows, so there is no target to adapt to"),
+        (SMALL.replace("p\n", "\n").replace("q\n", "\n"), ASK, "label y is empty in all 20 rows"),
+        (WITH_TARGET.replace("\n7,", "\nold,"), ASK, "index age has 'old' in line 9; an index"),
+        (WITH_TARGET.replace("\n7,", "\n,"), ASK, "index age is empty in line 9; every row needs"),
+        (WITH_TARGET + "40,1,é,\n", ASK, "has bytes in line 24 that are not UTF-8"),
+        (WITH_TARGET + "40,1\n", ASK, "has 2 cells in line 24 and 4 columns in its first line"),
+        (WITH_TARGET + "40,1,a,r\n", ASK, "has the class 'r' only once, in line 24; a class needs"),
+        ("", ASK, "is empty; its first line must name the columns."),
+        ("age,x,y\n", ASK, "has no rows below the names of its columns."),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, str) else "",
+)
+def test_what_cannot_be_fitted_is_one_sentence_and_exit_code_2(tmp_path, capsys, text, words, said):
+    data = tmp_path / "data.csv"
+    data.write_bytes(text.encode("latin-1"))
+    assert main(["fit", str(data), *words, "--out", str(tmp_path / "made/run")]) == 2
+    assert said in said_once(capsys)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+def test_a_place_where_nothing_can_be_written_is_told_before_training(files, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert fit(files / "ward.csv", tmp_path / "file/run", "--steps", "1000000") == 2
+    assert "/file/run, where nothing can be written (Not a directory); choose" in said_once(capsys)
+    assert fit(files / "ward.csv", tmp_path, "--steps", "1000000") == 2
+    assert "which is no empty folder; name one, or one that is not there." in said_once(capsys)
+
+
+def test_a_run_that_is_stopped_leaves_nothing(files, tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cida.estimators.table.TableModel.save", stop)
+    assert fit(files / "ward.csv", tmp_path / "made/run") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def without(*names):
+    return lambda frame: frame.drop(columns=list(names))
+
+
+def with_cell(name, value):
+    def change(frame):
+        frame[name] = frame[name].astype(object)
+        frame.loc[3, name] = value
+        return frame
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without("pulse"), "lacks pulse, which the model was fitted on; add or rename."),
+        (without("pulse", "hour"), "lacks pulse, hour, which the model was fitted on; add"),
+        (lambda f: f.rename(columns={"pulse": "Pulse"}), "(is it Pulse for pulse?); add or rename"),
+        (with_cell("hour", None), "index hour is empty in line 5; every row needs its index"),
+        (with_cell("pulse", "fast"), "column pulse has 'fast' in line 5, and in training it held"),
+        (with_cell("smoker", "maybe"), "column smoker has 'maybe' in line 5, and in training it"),
+        (with_cell("came", "soon"), "column came has 'soon' in line 5, and in training it held"),
+        (lambda f: f.iloc[:0], "has no rows below the names of its columns."),
+    ],
+)
+def test_what_cannot_be_predicted_is_one_sentence_and_exit_code_2(
+    run, tmp_path, capsys, change, said
+):
+    data = tmp_path / "new.csv"
+    change(ward(20, seed=3)).to_csv(data, index=False)
+    out = tmp_path / "made/out.csv"
+    assert main(["predict", str(run), str(data), "--out", str(out)]) == 2
+    assert said in said_once(capsys)
+    assert list(tmp_path.iterdir()) == [data]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["RUN", "DATA", "--out", "x.xlsx"], "out is x.xlsx; its name must end in .csv or .parq"),
+        (["RUN", "DATA", "--out", "DATA"], "ward.csv, which is DATA; choose another name."),
+        (["RUN", "DATA", "--out", "DATA/x.csv"], "where nothing can be written (Not a directory)"),
+        (["RUN", "no.csv", "--out", "x.csv"], "DATA is no.csv, which is no file; give a .csv"),
+        (["RUN", "no.edf", "--out", "x.csv"], "DATA is no.edf, which is no file; give a .csv"),
+        (["no", "DATA", "--out", "x.csv"], "RUN is no, which has no run.json; give a folder that"),
+        (["RUN", "DATA", "--out", "x.csv", "--index", "3"], "index is for recordings; a table has"),
+    ],
+)
+def test_bad_words_for_predict_are_one_sentence(
+    run, files, tmp_path, capsys, monkeypatch, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    data = files / "ward.csv"
+    before = data.read_bytes()
+    swapped = [w.replace("RUN", str(run)).replace("DATA", str(data)) for w in words]
+    assert main(["predict", *swapped]) == 2
+    assert said in said_once(capsys)
+    assert list(tmp_path.iterdir()) == []
+    assert data.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"world": "sine"}', "a run of sine; tables are predicted by runs of cida fit."),
+        ("{", "run.json cannot be read ("),
+        ("[]", "run.json cannot be read ("),
+        ('{"world": "table"}', "run.json is not as cida writes it (KeyError('table'))."),
+    ],
+)
+def test_a_run_that_is_no_table_model_is_one_sentence(files, tmp_path, capsys, text, said):
+    (tmp_path / "run.json").write_text(text)
+    words = ["predict", str(tmp_path), str(files / "ward.csv"), "--out", str(tmp_path / "x.csv")]
+    assert main(words) == 2
+    assert said in said_once(capsys)
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_without_pyarrow_it_says_what_to_install(files, tmp_path, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "cida.tables")  # to be imported anew
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert fit(files / "ward.csv", tmp_path / "run") == 2
+    assert said_once(capsys) == (
+        'cida: tables need pyarrow, which is not installed; pip install "cida[tables]".\n'
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["fit", "predict"])
+def test_help_has_an_example(verb, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([verb, "--help"])
+    assert stop.value.code == 0
+    assert f"cida {verb} " in capsys.readouterr().out

@@ -1,0 +1,75 @@
+"""Arrays in an npz file as a table."""
+
+import re
+
+import numpy as np
+import pytest
+
+from cida.tables import Question, open_table, read_table
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    def make(**values):
+        np.savez(tmp_path / "a.npz", **values)
+        return open_table(tmp_path / "a.npz")
+
+    return make
+
+
+Y = np.array([0, 1, 0, 1, -1, -1])
+U = np.arange(6.0)
+
+
+def test_vectors_are_columns_of_numbers(arrays, rng):
+    x = rng.normal(size=(6, 2))
+    x[1, 0] = np.nan
+    file = arrays(X=x, y=Y, u=U)
+    assert (file.names, file.index) == (("u", "y", "x0", "x1"), ("u",))
+    data = read_table(file, Question("y", ("u",)))
+    assert data.schema.names == ("x0", "x1")
+    assert data.schema.indicators == (0,)
+    assert data.labelled.tolist() == [True] * 4 + [False] * 2
+    assert data.classes == ("0", "1")
+
+
+def test_minus_one_is_a_number_like_any_other_in_a_regression(arrays, rng):
+    y = np.array([0.5, -1, 2, np.nan, 1, np.nan])
+    file = arrays(X=rng.normal(size=(6, 2)), y=y, u=np.stack([U, U], 1))
+    assert file.index == ("u0", "u1")
+    data = read_table(file, Question("y", ("u0", "u1"), regression=True))
+    assert data.labelled.sum() == 4
+
+
+def test_texts_are_labels_and_other_shapes_are_kept(arrays, rng):
+    x = rng.normal(size=(6, 8, 8))
+    data = read_table(
+        arrays(X=x, y=np.array(["a", "b", "a", "b", "", ""]), u=U), Question("y", ("u",))
+    )
+    assert data.file.array.shape == x.shape
+    assert data.classes == ("a", "b")
+    assert data.schema.columns == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"X": np.ones((6, 2)), "y": Y}, "has no array u (there: X, y); it needs X and u."),
+        ({"X": np.ones((5, 2)), "y": Y, "u": U}, "of different lengths (X 5, y 6, u 6)"),
+        ({"X": np.array(["a"] * 6), "y": Y, "u": U}, "has X of type <U1; it must be numbers."),
+        ({"X": np.ones((6, 2)), "y": Y, "u": np.ones((6, 2, 2))}, "u has the shape (6, 2, 2);"),
+        ({"X": np.ones((6, 2)), "y": np.ones((6, 2)), "u": U}, "y has the shape (6, 2); give one"),
+        ({"X": np.array([{}] * 6), "y": Y, "u": U}, "is no npz file of plain arrays (Object arr"),
+        ({"X": np.full((6, 2, 2), np.nan), "y": Y, "u": U}, "has NaN or infinity in 6 rows of X ("),
+        ({"X": np.ones(()), "y": Y, "u": U}, "has X of type float64 and shape (); give an array"),
+    ],
+)
+def test_arrays_that_cannot_be_read_are_one_sentence(arrays, values, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        arrays(**values)
+
+
+def test_a_file_that_is_no_npz_is_one_sentence(tmp_path):
+    (tmp_path / "a.npz").write_text("nothing of the kind")
+    with pytest.raises(ValueError, match="is no npz file of plain arrays"):
+        open_table(tmp_path / "a.npz")
