@@ -168,7 +168,7 @@ def test_check_passes_a_good_head_and_fails_a_deaf_one(tmp_path, monkeypatch, ca
 
 
 def test_speed_prints_a_ratio_for_every_head(capsys):
-    assert main(["speed", "--steps", "2", "--no-images"]) == 0
+    assert main(["speed", "--steps", "2", "--no-images", "--no-tables"]) == 0
     out = capsys.readouterr().out
     for head in ("l2", "l1", "gaussian", "mixture", "histogram"):
         assert f"circle, {head}" in out
@@ -186,7 +186,7 @@ def test_speed_prints_a_table_for_images(half, capsys, monkeypatch):
     monkeypatch.setattr("cida.benchmarks.speed_images.image_times", tiny)
     monkeypatch.setattr("cida.benchmarks.speed_images.bfloat16_time", lambda steps: half)
     monkeypatch.setattr("cida.cli.speed.DISCRIMINATORS", {})
-    assert main(["speed", "--steps", "60", "--workers", "0"]) == 0
+    assert main(["speed", "--steps", "60", "--workers", "0", "--no-tables"]) == 0
     assert asked == [(3, 0)]
     out = capsys.readouterr().out
     for name in ("cida loop", "plain loop", "rotation, bilinear", "rotation, nearest", "PIL"):
@@ -202,4 +202,4 @@ def test_speed_without_pillow_is_one_sentence_unless_images_are_not_asked_for(ca
     error = capsys.readouterr().err
     assert "pip install 'cida[speed]'" in error
     assert len(error.strip().splitlines()) == 1
-    assert main(["speed", "--no-images"]) == 0
+    assert main(["speed", "--no-images", "--no-tables"]) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,9 @@ from rich.console import Console
 from cida.cli.reproduce import check_counts, check_name
 from cida.discriminators import Discriminator, Histogram
 from cida.estimators.saving import plain
-from cida.files import new_folder
+from cida.estimators.table_networks import PLAIN_SETTINGS
+from cida.files import new_folder, write_atomically
+from cida.report.table import table_report
 from cida.training import Callback
 from cida.training.progress import ProgressBar
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from cida.tables import Question, TableData, TableFile
 
 __all__ = ["METHODS", "Fit"]
+
+REPORT = "report.html"
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Method:
     discriminator: str | Discriminator | None
     game: str = "adversarial"
     windows: bool = True
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def warns(self) -> bool:
@@ -40,7 +45,7 @@ class Method:
 
 METHODS: Mapping[str, Method] = {
     "auto": Method("histogram"),
-    "source-only": Method(None, windows=False),
+    "source-only": Method(None, windows=False, more=PLAIN_SETTINGS),
     "windows": Method(None),
     "cida": Method("l2"),
     "pcida": Method("gaussian"),
@@ -96,7 +101,7 @@ class Fit:
     def run(self, console: Console) -> int:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
         # Here, since these need pyarrow, which the other verbs do without.
-        from cida.cli.table_words import data_lines, figure_lines, shift_words
+        from cida.cli.table_words import along_index, data_lines, figure_lines, shift_words
         from cida.estimators.table import TableModel, hold_out, read_rows
         from cida.estimators.table_figures import balance, table_figures
         from cida.tables import open_table, read_table
@@ -106,9 +111,12 @@ class Fit:
         file = open_table(self.data)
         data = read_table(file, self._question(file))
         with _new_run(self.out) as room:
-            _say(console, data_lines(data))
+            understood = data_lines(data)
+            _say(console, understood)
+            told = []
             if METHODS[self.method].warns and (shift := balance(data)).suspected:
-                _say(console, [shift_words(data, shift)], style="yellow")
+                told.append(shift_words(data, shift))
+            _say(console, told, style="yellow")
             x = read_rows(data, room / "rows")
             held = hold_out(data, self.seed)
             seeds = range(self.seed, self.seed + self.seeds)
@@ -116,10 +124,19 @@ class Fit:
             windows = METHODS[self.method].windows
             model = TableModel.fit(data, x, held, self._settings(), seeds, watch, windows)
             figures = table_figures(model, data, x, held)
-            (room / "rows").unlink(missing_ok=True)
             facts = {**self._facts(data), "data": fingerprint(self.data)}
+            came_to = figure_lines(data, figures)
+            page = table_report(
+                f"cida: {data.question.label} along {', '.join(data.question.index)}",
+                understood, told, came_to, along_index(model, data, x),
+                {f"seed {s}": m.history_ for s, m in zip(seeds, model.estimators, strict=True)},
+                facts,
+            )  # fmt: skip
+            write_atomically(room / REPORT, page.encode())
+            (room / "rows").unlink(missing_ok=True)
             model.save(room, {**facts, "figures": figures.words()})
-        _say(console, [*figure_lines(data, figures), str(self.out.resolve())])
+        _say(console, [*came_to, "The report, to open in a browser:"])
+        _say(console, [str((self.out / REPORT).resolve()), str(self.out.resolve())])
         return 0
 
     def _check(self) -> None:
@@ -150,7 +167,7 @@ class Fit:
 
     def _settings(self) -> dict[str, Any]:
         method = METHODS[self.method]
-        settings = {"discriminator": method.discriminator, "game": method.game}
+        settings = {"discriminator": method.discriminator, "game": method.game, **method.more}
         return {**settings, "steps": self.steps}
 
     def _facts(self, data: TableData) -> dict[str, Any]:

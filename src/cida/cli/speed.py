@@ -15,6 +15,7 @@ from cida.discriminators import DISCRIMINATORS
 
 __all__ = ["Speed"]
 
+TABLE_ROWS = (20_000, 200_000, 2_000_000)
 IMAGE_STEPS = 20  # a step on images takes so many times as long: rounds get fewer of them
 
 
@@ -34,6 +35,10 @@ class Speed:
     images: bool = True
     """Also measure images, beside a plain PyTorch loop; needs pillow."""
 
+    tables: bool = True
+    """Also measure cida fit and cida predict on tables of 20,000 to 2,000,000 rows; needs pyarrow,
+    and takes minutes."""
+
     workers: int = 2
     """Processes of each of the plain loop's two data loaders."""
 
@@ -43,6 +48,8 @@ class Speed:
         console.print(self._steps_table())
         if self.images:
             console.print(self._images_table())
+        if self.tables:
+            console.print(_tables_table())
         return 0
 
     def _check(self) -> None:
@@ -54,6 +61,11 @@ class Speed:
             raise ImportError(
                 "the plain loop on images needs pillow, which is not installed; "
                 "pip install 'cida[speed]', or add --no-images."
+            )
+        if self.tables and find_spec("pyarrow") is None:
+            raise ImportError(
+                "tables need pyarrow, which is not installed; pip install 'cida[tables]', or add "
+                "--no-tables."
             )
 
     def _steps_table(self) -> Table:
@@ -80,6 +92,17 @@ class Speed:
             rate = f"{half.images_per_second:,.0f}"
             table.add_row(half.name, f"{half.ms:.2f}", rate, half.compared)
         return table
+
+
+def _tables_table() -> Table:
+    # Imported here: it needs pyarrow, which is there for those who ask for tables.
+    speed_tables = import_module("cida.benchmarks.speed_tables")
+    table = _table("Tables of 20 columns", "what", "rows", "seconds", "rows/s", "most memory GB")
+    for found in speed_tables.table_times(TABLE_ROWS):
+        rate = f"{found.rows / found.seconds:,.0f}"
+        seconds, memory = f"{found.seconds:.1f}", f"{found.peak_gb:.2f}"
+        table.add_row(f"cida {found.verb}", f"{found.rows:,}", seconds, rate, memory)
+    return table
 
 
 def _table(title: str, first: str, *others: str) -> Table:

@@ -9,11 +9,21 @@ from typing import Any
 import numpy as np
 
 from cida.diagnostics import LabelShift
-from cida.estimators.table_figures import Figures
+from cida.estimators.table import TableModel
+from cida.estimators.table_figures import Figures, chunks, spread_rows
+from cida.report.table import Along
 from cida.tables import TableData
 from cida.tables.cells import Kind
 
-__all__ = ["data_lines", "figure_lines", "number_words", "range_words", "rows_words", "shift_words"]
+__all__ = [
+    "along_index",
+    "data_lines",
+    "figure_lines",
+    "number_words",
+    "range_words",
+    "rows_words",
+    "shift_words",
+]
 
 Array = np.ndarray[Any, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,6 +65,15 @@ def figure_lines(data: TableData, figures: Figures) -> list[str]:
         f"the encoding {figures.encoding_explains:.1%}",
         _support(data, figures),
     ]
+
+
+def along_index(model: TableModel, data: TableData, x: Array) -> Along:
+    """What is predicted of some rows along the first index column."""
+    rows = spread_rows(len(data))
+    predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in chunks(rows)])
+    return Along(
+        data.question.index[0], data.u[rows, 0], data.labelled[rows], predicted, data.classes
+    )
 
 
 def shift_words(data: TableData, shift: LabelShift) -> str:

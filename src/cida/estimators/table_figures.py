@@ -19,7 +19,7 @@ from cida.diagnostics import (
 from cida.estimators.table import TableModel
 from cida.tables import Schema, TableData
 
-__all__ = ["Figures", "balance", "table_figures"]
+__all__ = ["Figures", "balance", "chunks", "spread_rows", "table_figures"]
 
 Array = np.ndarray[Any, Any]
 CHUNK_ROWS = 16_384
@@ -56,10 +56,10 @@ def balance(data: TableData) -> LabelShift:
 def table_figures(model: TableModel, data: TableData, x: Array, held: Array) -> Figures:
     """The figures of a model that was fitted on these rows but for those held out."""
     rows = np.flatnonzero(held)
-    some = _spread_rows(len(data))
+    some = spread_rows(len(data))
     u = torch.from_numpy(data.u)
     e = model.space.embed(u[torch.from_numpy(some)]).numpy()
-    encoding = np.concatenate([model.encoding(x[r], data.u[r]) for r in _chunks(some)])
+    encoding = np.concatenate([model.encoding(x[r], data.u[r]) for r in chunks(some)])
     labelled = torch.from_numpy(data.labelled)
     return Figures(
         held_out=len(rows),
@@ -71,7 +71,7 @@ def table_figures(model: TableModel, data: TableData, x: Array, held: Array) -> 
 
 
 def _scores(model: TableModel, data: TableData, x: Array, rows: Array) -> dict[str, float]:
-    predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in _chunks(rows)])
+    predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in chunks(rows)])
     truth = data.y[rows]
     if model.classes is not None:
         return {"accuracy": float((predicted.argmax(1) == truth).mean())}
@@ -91,10 +91,11 @@ def _features(schema: Schema, x: Array) -> Array:
     return found[:, :: -(-found.shape[1] // MOST_INPUTS)].astype(np.float64)
 
 
-def _spread_rows(rows: int) -> Array:
+def spread_rows(rows: int) -> Array:
     """Some rows of all parts of the table, in no order that the table has."""
     return np.random.default_rng(0).permutation(rows)[:ALIGNMENT_ROWS]
 
 
-def _chunks(rows: Array) -> list[Array]:
+def chunks(rows: Array) -> list[Array]:
+    """The row numbers in parts that fit into memory."""
     return np.array_split(rows, max(1, -(-len(rows) // CHUNK_ROWS)))

@@ -20,7 +20,13 @@ from cida.training import isolated
 if TYPE_CHECKING:  # it needs pyarrow, and the settings below do not
     from cida.tables import Schema
 
-__all__ = ["TABLE_SETTINGS", "make_table_encoder", "network_shape", "table_settings"]
+__all__ = [
+    "PLAIN_SETTINGS",
+    "TABLE_SETTINGS",
+    "make_table_encoder",
+    "network_shape",
+    "table_settings",
+]
 
 # Few source rows, and a label that hangs on x in nearly the same way along u: a nearly linear
 # model that keeps to the source rows next to the target (docs/methods/windows.md has the figures).
@@ -33,6 +39,12 @@ TABLE_SETTINGS: Mapping[str, Any] = {
     "source_batch_size": 128,
     "learning_rate": 1e-3,
     "averaging": 0.99,
+}
+# A plain network instead: every source row counts the same, and nothing holds it back.
+PLAIN_SETTINGS: Mapping[str, Any] = {
+    "nearness": 1.0,
+    "weight_decay": 0.0,
+    "predictor_hidden": (64,),
 }
 FEWEST_STEPS, MOST_STEPS, ROWS_A_STEP = 1000, 6000, 20
 FEWEST_SAMPLES = 64  # of a signal: the paper's encoder strides 100 samples at a time

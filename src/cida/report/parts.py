@@ -11,11 +11,13 @@ from string import Template
 from cida.benchmarks.runner import Outcome
 from cida.benchmarks.tables import ResultLine, cells
 from cida.report.svg import Series, line_chart
+from cida.training import Event
 
 __all__ = [
     "best_line",
     "figure",
     "legend",
+    "loss_panels",
     "loss_section",
     "pictures_section",
     "results_table",
@@ -107,7 +109,12 @@ def legend(series: Sequence[Series]) -> str:
 
 def loss_section(outcomes: Sequence[Outcome]) -> str:
     """How close each discriminator came to its ceiling."""
-    figures = [_loss_panel(o) for o in outcomes if o.history and o.history[-1].ceilings]
+    return loss_panels({outcome.recipe.title: outcome.history for outcome in outcomes})
+
+
+def loss_panels(histories: Mapping[str, Sequence[Event]]) -> str:
+    """The same for the events of trainings by their titles; those without an adversary are not."""
+    figures = [_loss_panel(title, h) for title, h in histories.items() if h and h[-1].ceilings]
     if not figures:
         return ""
     return (
@@ -119,8 +126,8 @@ def loss_section(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _loss_panel(outcome: Outcome) -> str:
-    played = [event for event in outcome.history if "discriminator" in event.ceilings]
+def _loss_panel(title: str, history: Sequence[Event]) -> str:
+    played = [event for event in history if "discriminator" in event.ceilings]
     steps = [event.step for event in played]
     loss = [event.losses["discriminator"] for event in played]
     ceiling = [event.ceilings["discriminator"] for event in played]
@@ -132,7 +139,7 @@ def _loss_panel(outcome: Outcome) -> str:
     ]
     chart = line_chart(
         series,
-        f"discriminator loss of {outcome.recipe.title}",
+        f"discriminator loss of {title}",
         "step",
         "",
         (low - margin, high + margin),
@@ -141,4 +148,4 @@ def _loss_panel(outcome: Outcome) -> str:
     )
     left = ceiling[-1] - loss[-1]
     words = f"at the end {abs(left):.3f} {'below' if left >= 0 else 'above'} the ceiling"
-    return figure(outcome.recipe.title, words, legend(series) + chart)
+    return figure(title, words, legend(series) + chart)

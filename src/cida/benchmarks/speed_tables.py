@@ -1,0 +1,93 @@
+"""How time and memory of ``cida fit`` and ``cida predict`` grow with the rows of a table."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["TableTime", "table_times", "write_big_table"]
+
+COLUMNS = 20
+AT_ONCE = 100_000
+STEPS = "1000"  # the same for all: what grows is reading, encoding and predicting
+
+
+@dataclass(frozen=True)
+class TableTime:
+    """Seconds and the most memory in GB of one command on a table of so many rows."""
+
+    rows: int
+    verb: str
+    seconds: float
+    peak_gb: float
+
+
+def table_times(counts: Sequence[int]) -> Iterator[TableTime]:
+    """Fits and predicts tables of so many rows and 20 columns, each command in a process."""
+    for rows in counts:
+        with tempfile.TemporaryDirectory() as folder:
+            data, run = Path(folder, "big.parquet"), Path(folder, "run")
+            write_big_table(data, rows)
+            fit: list[str | Path] = [
+                "fit",
+                data,
+                "--label",
+                "y",
+                "--index",
+                "u",
+                "--steps",
+                STEPS,
+                "--out",
+                run,
+            ]
+            yield TableTime(rows, "fit", *_measured(fit))
+            out = Path(folder, "predicted.parquet")
+            yield TableTime(rows, "predict", *_measured(["predict", run, data, "--out", out]))
+
+
+def write_big_table(path: Path, rows: int, seed: int = 0) -> None:
+    """A drifting table: 17 numbers, one with holes, and a category; labels where u is below 0.5."""
+    generator = np.random.default_rng(seed)
+    writer = None
+    for start in range(0, rows, AT_ONCE):
+        table = _part(min(AT_ONCE, rows - start), generator)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def _part(rows: int, generator: np.random.Generator) -> Any:
+    u = generator.uniform(0, 1, rows)
+    x = generator.normal(size=(rows, COLUMNS - 3)).astype(np.float32)
+    y = np.where(x[:, 0] + x[:, 1] + generator.normal(size=rows) > 0, "yes", "no").astype(object)
+    y[u > 0.5] = None
+    columns = {"u": pa.array(u), "y": pa.array(y)}
+    for k in range(x.shape[1]):
+        holes = generator.random(rows) < 0.05 if k == 0 else None
+        columns[f"x{k}"] = pa.array(x[:, k] + 3 * u * (k % 3), mask=holes)
+    columns["kind"] = pa.array(np.array(["a", "b", "c"])[generator.integers(0, 3, rows)])
+    return pa.table(columns)
+
+
+def _measured(words: Sequence[str | Path]) -> tuple[float, float]:
+    """Seconds and peak memory in GB of a command of ours, from its start to its end."""
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "cida", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise ChildProcessError(f"cida {words[0]} ended with exit code {process.returncode}.")
+    return time.perf_counter() - started, usage.ru_maxrss * 1024 / 1e9
