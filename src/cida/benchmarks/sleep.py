@@ -101,6 +101,7 @@ class Nights:
     scored_target: People
 
     figures = "sleep_figures"
+    line_a_method = False  # as the paper prints it
 
     @property
     def simulated(self) -> bool:

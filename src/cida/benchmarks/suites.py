@@ -42,10 +42,10 @@ def paper_table(
     return found
 
 
-def turned(table: Sequence[Cells], with_paper: bool) -> list[Cells]:
+def turned(table: Sequence[Cells], with_paper: bool, named: bool = False) -> list[Cells]:
     """The same with a line a method and a numbered column a task, which a terminal has room for.
 
-    With the paper's number behind ours, in brackets.
+    With the paper's number behind ours, in brackets; ``named`` gives columns the tasks' names.
     """
     numbers = [number for number, line in enumerate(table) if line["task"] != PAPERS_LINE]
     found = []
@@ -55,7 +55,7 @@ def turned(table: Sequence[Cells], with_paper: bool) -> list[Cells]:
             below = table[number + 1 : number + 2]
             known = below[0][method] if below and below[0]["task"] == PAPERS_LINE else ""
             paper = f" ({known})" if known and with_paper else ""
-            line[f"({column})"] = table[number][method] + paper
+            line[table[number]["task"] if named else f"({column})"] = table[number][method] + paper
         found.append(line)
     return found
 

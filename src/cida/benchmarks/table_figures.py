@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.figures import SOURCE, STYLE, write_figures
@@ -71,6 +72,7 @@ def map_figure(sample: TableRows, rows: Sequence[Row]) -> Figure:
         )  # fmt: skip
         axes.set_title(_title(method), fontsize=9)
         axes.set_xlabel("longitude")
+        axes.xaxis.set_major_locator(MaxNLocator(3))
     panels[0].set_ylabel("latitude")
     if methods:
         figure.colorbar(dots, ax=panels, label="score %", shrink=0.8)
@@ -90,7 +92,7 @@ def _cells(rows: Sequence[Row]) -> np.ndarray[Any, Any]:
     for cell in zip(*(row.by_index for row in rows), strict=True):
         middle = [(low + high) / 2 for low, high in zip(cell[0]["lo"], cell[0]["hi"], strict=True)]
         score = 100 * mean(one["accuracy"] for one in cell)
-        found.append([*middle, score, 30 + cell[0]["n"] / 10])
+        found.append([*middle, score, 20 + cell[0]["n"] / 10])
     return np.array(found)
 
 

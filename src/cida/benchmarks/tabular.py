@@ -26,7 +26,7 @@ __all__ = ["KING_COUNTY", "NHANES", "SUPPORT2", "TableRows"]
 Array = np.ndarray[Any, Any]
 
 SPLIT_SEED = 7
-BINS = 12
+BINS = (12, 40)  # along a line, over a map
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class TableRows:
 
     simulated = False
     figures = "table_figures"
+    line_a_method = True  # few tasks, many methods
 
     def train(self, model: Any, oracle: bool) -> None:
         """An oracle also has the labels of the target rows that are not scored."""
@@ -69,7 +70,8 @@ class TableRows:
         truth = self._scaled(self.y)[:, 0] if self.regression else self.y
         metric = r2_score if self.regression else accuracy
         u = torch.from_numpy(self.u)
-        cells = score_by_bin(self.space.fit(u), u[rows], truth[rows], predicted[rows], BINS, metric)
+        bins = BINS[self.u.shape[1] > 1]
+        cells = score_by_bin(self.space.fit(u), u[rows], truth[rows], predicted[rows], bins, metric)
         return {
             "source_accuracy": float(metric(truth[self.source], predicted[self.source])),
             "target_accuracy": float(metric(truth[self.scored], predicted[self.scored])),
@@ -221,10 +223,10 @@ NHANES = (_table("nhanes", "Sex, age ≤ 20 → > 20", "nhanes", 1, _given, _you
 SUPPORT2 = (_table("support2", "Death in 180 days, age ≤ 55 → > 55", "support2", 1, _given,
                    _up_to_55, False),)  # fmt: skip
 KING_COUNTY = (
-    _table("king-county/dear", "Dear for its neighbourhood, east → west", "king-county", 2,
+    _table("king-county/dear", "Dear for its neighbourhood", "king-county", 2,
            dear_for_neighbourhood, _east, False),
-    _table("king-county/price", "Log price over the neighbourhood's (R² %), east → west",
+    _table("king-county/price", "Log price over the neighbourhood's (R²)",
            "king-county", 2, log_price_ratio, _east, True),
-    _table("king-county/above-median", "Above the median of all (label shift), east → west",
+    _table("king-county/above-median", "Above the median of all",
            "king-county", 2, _above_median, _east, False),
 )  # fmt: skip

@@ -103,11 +103,12 @@ class Publisher:
         titles = _titles(done)
         table = paper_table(rows, benchmarks, titles)
         details = detail_table(rows, benchmarks, titles)
+        (module, line_a_method) = next((s.figures, s.line_a_method) for s in samples.values())
+        shown = turned(table, with_paper=True, named=True) if line_a_method else table
         words = [*_about(samples, benchmarks), *verdicts(rows, benchmarks, titles)]
         told = "".join(f"- {sentence}\n" for sentence in words)
-        text = f"{markdown(table)}\n{told}\n{markdown(details)}"
+        text = f"{markdown(shown)}\n{told}\n{markdown(details)}"
         write_atomically(self.folder / "table.md", text.encode())
-        (module,) = {sample.figures for sample in samples.values()}
         pictures = self._draw(module, samples, rows)
         title = f"{self.experiment}, {self.preset}: target accuracy %"
         with_paper = console.width >= ROOM_FOR_PAPER
@@ -118,7 +119,7 @@ class Publisher:
         for sentence in (*legend, *words):
             console.print(sentence, soft_wrap=True, markup=False, highlight=False)
         simulated = any(sample.simulated for sample in samples.values())
-        return suite_report(self.experiment, simulated, table, details, words, facts, pictures)
+        return suite_report(self.experiment, simulated, shown, details, words, facts, pictures)
 
     def _draw(self, module: str, data: Any, found: Sequence[Any]) -> dict[str, str]:
         """The figures, by title; matplotlib is only touched where it is asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -171,9 +172,10 @@ def _band(band: Band, axes: Axes) -> str:
 def _grid(axes: Axes, x_name: str, y_name: str, y_ticks: int, percent: bool) -> list[str]:
     parts = []
     floor = axes.height - axes.bottom
+    digits = _digits(axes.y_range, y_ticks)
     for value in np.linspace(*axes.y_range, y_ticks):
         y = axes.y(value)
-        words = f"{100 * value:.0f} %" if percent else f"{value:.3g}"
+        words = f"{100 * value:.0f} %" if percent else f"{value:.{digits}g}"
         parts.append(
             f'<path class="grid" d="M{axes.left} {y:.1f}H{axes.width - axes.right}"/>'
             f'<text class="tick end" x="{axes.left - 6}" y="{y + 4:.1f}">{words}</text>'
@@ -186,6 +188,13 @@ def _grid(axes: Axes, x_name: str, y_name: str, y_ticks: int, percent: bool) -> 
     parts.append(f'<text class="axis mid" x="{middle}" y="{floor + 31}">{escape(x_name)}</text>')
     parts.append(f'<text class="axis" x="{axes.left + 4}" y="{floor - 6}">{escape(y_name)}</text>')
     return parts
+
+
+def _digits(ends: tuple[float, float], ticks: int) -> int:
+    """So many digits that no two ticks read the same, three at least."""
+    gap = (ends[1] - ends[0]) / max(1, ticks - 1)
+    largest = max(abs(ends[0]), abs(ends[1]))
+    return max(3, 1 + math.ceil(math.log10(largest / gap))) if gap > 0 < largest else 3
 
 
 def _line(line: Series, axes: Axes) -> list[str]:
