@@ -101,7 +101,12 @@ def test_fit_prints_what_it_understood_and_what_it_came_to(files, tmp_path, caps
     assert lines[11].startswith(
         "support: 100.0% of the target lies outside the source's range, and"
     )
-    assert lines[12:] == [str(out)]
+    report = out / "report.html"
+    assert lines[12:] == ["The report, to open in a browser:", str(report), str(out)]
+    page = report.read_text()
+    assert "What is predicted" in page
+    assert "source" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
     assert sorted(path.name for path in out.iterdir()) == [
         "events.jsonl", "model-0.safetensors", "run.json",
     ]  # fmt: skip

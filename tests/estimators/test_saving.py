@@ -75,7 +75,7 @@ def refused(path, *words, error=ModelFileError, **modules):
 # --- round trips ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("index_in_encoder", ["auto", "frame", False, True])
+@pytest.mark.parametrize("index_in_encoder", ["auto", "frame", "windows", False, True])
 def test_a_loaded_model_predicts_the_same_bits(kind, data, path, index_in_encoder):
     model = kind(**SMALL, index_in_encoder=index_in_encoder).fit(**data)
     model.save(path)

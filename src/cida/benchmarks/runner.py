@@ -159,6 +159,7 @@ def write_results(
     protocol: str,
     rows: list[Row],
     simulated: bool = False,
+    metric: str = "accuracy",
 ) -> None:
     """results.json, as docs/architecture.md describes it."""
     words = {
@@ -167,7 +168,7 @@ def write_results(
         "preset": preset,
         "protocol": protocol,
         "simulated": simulated,
-        "metric": "accuracy",
+        "metric": metric,
         "rows": [_row_words(row) for row in rows],
         "summary": summarise(rows),
     }

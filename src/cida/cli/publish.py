@@ -51,7 +51,9 @@ class Publisher:
         simulated = any(sample.simulated for sample in suite.values())
         protocol = f"{self.protocol}: {BENCHMARKS[done[0].task.benchmark].protocols[self.protocol]}"
         results = self.folder / "results.json"
-        write_results(results, self.experiment, self.preset, protocol, rows, simulated)
+        write_results(
+            results, self.experiment, self.preset, protocol, rows, simulated, _metric(list(samples))
+        )
         facts = {
             "command": self.command,
             "protocol": protocol,
@@ -110,7 +112,7 @@ class Publisher:
         text = f"{markdown(shown)}\n{told}\n{markdown(details)}"
         write_atomically(self.folder / "table.md", text.encode())
         pictures = self._draw(module, samples, rows)
-        title = f"{self.experiment}, {self.preset}: target accuracy %"
+        title = f"{self.experiment}, {self.preset}: {_metric(list(samples))} on the target, %"
         with_paper = console.width >= ROOM_FOR_PAPER
         console.print(rich_table(turned(table, with_paper), title))
         if with_paper and any(benchmark.records for benchmark in benchmarks):
@@ -128,6 +130,14 @@ class Publisher:
         drawing = import_module(f"cida.benchmarks.{module}")
         pictures: dict[str, str] = drawing.draw_figures(data, found, self.folder)
         return pictures
+
+
+def _metric(names: Sequence[str]) -> str:
+    """What the fields named accuracy hold; a regression's R2 is named."""
+    regressions = [name for name in names if BENCHMARKS[name].regression]
+    if not regressions:
+        return "accuracy"
+    return "r2" if len(regressions) == len(names) else f"accuracy, r2 of {' '.join(regressions)}"
 
 
 def _titles(done: Sequence[Done]) -> dict[str, str]:

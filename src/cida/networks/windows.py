@@ -15,9 +15,10 @@ __all__ = ["FollowsIndex", "IndexWindows"]
 PLACES = 1024
 FEWEST, MOST = 200, 1000  # rows of a window
 NEAREST = 8  # places that are mixed for one row
-MOST_ROWS = 50_000  # enough to find 512 means and spreads on
+MOST_ROWS = 50_000  # enough for the means and spreads of all places
 FLOOR = 0.05  # of a column's spread over all rows: where it hardly varies, differences are noise
 REACH = 8.0
+NOWHERE = 1e6  # far from every index
 
 
 @runtime_checkable
@@ -33,9 +34,9 @@ class IndexWindows(nn.Module):
 
     They are found once, from all rows and no label, at places that follow the rows: in each,
     the nearest sixteenth of the rows (200 to 1,000), without the values that are missing. Between
-    places they are mixed, ``(1 - (d / d_8)^2)^2`` of each of the eight nearest at distance d, which
-    has no jump; beyond the range seen they are those of its edge. What drifts along u in level and
-    scale stands still after it, whatever its path.
+    places they are mixed, ``(1 / d - 1 / d_8)^2`` of each of the eight nearest at distance d
+    (Shepard's weights, which have no jump); beyond the range seen they are those of its edge. What
+    drifts along u in level and scale stands still after it, whatever its path.
     """
 
     places: Tensor
@@ -53,11 +54,11 @@ class IndexWindows(nn.Module):
         """Finds the windows in the rows of x, where ``present`` says which values are real."""
         along = index[:, 0].argsort(stable=True)  # so that thinning takes from everywhere
         kept = along[thinned(len(along), MOST_ROWS)]
-        rows, places = x[kept].double(), index[kept].double()
-        there = torch.ones_like(rows) if present is None else present[kept].to(rows)
-        here = torch.linspace(0, len(kept) - 1, PLACES, dtype=torch.float64).round().long()
-        tree = cKDTree(places.numpy())
-        _, near = tree.query(places[here].numpy(), _window(len(kept)))
+        rows, e = x[kept].double(), index[kept].double()
+        there = torch.ones_like(rows, dtype=torch.bool) if present is None else present[kept]
+        rows = rows.masked_fill(~there, 0.0)
+        places: Tensor = torch.unique(e[thinned(len(e), PLACES)], dim=0)
+        _, near = cKDTree(e.numpy()).query(places.numpy(), range(1, _window(len(kept)) + 1))
         mean, spread = _moments(rows[None], there[None], rows.new_zeros(2, 1, rows.shape[1]))
         floor = torch.where(spread > 0, FLOOR * spread, torch.ones_like(spread))
         overall = torch.stack([mean, spread])
@@ -65,27 +66,37 @@ class IndexWindows(nn.Module):
         found = torch.cat(
             [torch.stack(_moments(rows[part], there[part], overall)) for part in parts], dim=1
         )
-        self.places = places[here].float()
-        self.mean, self.spread = found[0].float(), torch.maximum(found[1], floor).float()
+        empty = PLACES - len(places)  # u may have few values: the others are out of reach
+        self.places = _filled(places, empty, NOWHERE)
+        self.mean = _filled(found[0], empty, 0.0)
+        self.spread = _filled(torch.maximum(found[1], floor), empty, 1.0)
         return self
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
         distance, near = torch.cdist(index, self.places).topk(NEAREST, largest=False)
-        share = (1 - (distance / distance[:, -1:].clamp(min=1e-12)).square()).square() + 1e-6
+        reach = distance[:, -1:].clamp(min=1e-6)
+        share = ((reach - distance) / (reach * distance.clamp(min=1e-6))).square() + 1e-12
         share = (share / share.sum(1, keepdim=True))[:, None]
         mean, spread = share @ self.mean[near], share @ self.spread[near]
         return ((x - mean[:, 0]) / spread[:, 0]).clamp(-REACH, REACH)
 
 
+def _filled(values: Tensor, empty: int, value: float) -> Tensor:
+    return nn.functional.pad(values, (0, 0, 0, empty), value=value).float()
+
+
 def _window(rows: int) -> int:
     """A sixteenth of the rows within bounds: wide enough for steady means, small beside u."""
-    return max(2, min(rows // 4, MOST, max(FEWEST, rows // 16)))
+    return min(rows, max(2, min(rows // 4, MOST, max(FEWEST, rows // 16))))
 
 
 def _moments(rows: Tensor, there: Tensor, otherwise: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and spread of each window's values that are there, shape ``(windows, features)``."""
+    """Mean and spread of each window's values that are there, shape ``(windows, features)``.
+
+    Values that are not there must be 0.
+    """
     count = there.sum(1)
-    mean = (rows * there).sum(1) / count.clamp(min=1)
+    mean = rows.sum(1) / count.clamp(min=1)
     variance = ((rows - mean[:, None]).square() * there).sum(1) / count.clamp(min=1)
     enough = count >= 2
     return torch.where(enough, mean, otherwise[0]), torch.where(

@@ -15,9 +15,9 @@ def near_weights(distance: Tensor, share: float) -> Tensor:
     along u; the source next to the target says most about it, and ``share`` is how many of the n
     source rows count in effect.
     """
+    if share >= 1 or len(distance) == 0 or not bool(distance.max() > distance.min()):
+        return torch.ones_like(distance.double())
     d = distance.double() - distance.min()
-    if share >= 1 or len(d) == 0 or not bool(d.max() > 0):
-        return torch.ones_like(d)
     if float((d <= 0).double().mean()) >= share:  # as many are nearest of all
         return (d <= 0) / (d <= 0).double().mean()
     low, high = float(d[d > 0].min()) * 1e-3, float(d.max()) * 1e4
