@@ -48,8 +48,8 @@ def mixed_by_hand(layer, x, index):
     for row in range(len(x)):
         distance = np.linalg.norm(places - index[row], axis=1)
         near = np.argsort(distance, kind="stable")[:8]
-        d = distance[near] / max(distance[near[-1]], 1e-12)
-        share = (1 - d**2) ** 2 + 1e-6
+        reach, d = max(distance[near[-1]], 1e-6), np.maximum(distance[near], 1e-6)
+        share = (1 / d - 1 / reach).clip(min=0) ** 2 + 1e-12
         share /= share.sum()
         found[row] = (x[row] - share @ mean[near]) / (share @ spread[near])
     return found.clip(-8, 8)
@@ -66,11 +66,13 @@ def test_the_windows_are_those_of_a_plain_loop(rows, features, width, missing, s
     present = torch.rand(rows, features, generator=torch.Generator().manual_seed(seed)) >= missing
     present[:2] = True
     layer = fitted(x, index, present)
-    places = index[index[:, 0].argsort(stable=True)].numpy()
-    rank = np.linspace(0, rows - 1, 1024).round().astype(int)
-    np.testing.assert_allclose(layer.places.numpy(), places[rank], atol=1e-6)
-    for k in range(0, 1024, 101):
-        mean, spread = moments_by_hand(x.numpy(), index.numpy(), places[rank[k]], present.numpy())
+    along = index[index[:, 0].argsort(stable=True)].numpy()
+    rank = np.linspace(0, rows - 1, min(rows, 1024)).round().astype(int)
+    places = np.unique(along[rank], axis=0)
+    np.testing.assert_allclose(layer.places.numpy()[: len(places)], places, atol=1e-6)
+    assert (layer.places.numpy()[len(places) :] == windows.NOWHERE).all()
+    for k in range(0, len(places), 101):
+        mean, spread = moments_by_hand(x.numpy(), index.numpy(), places[k], present.numpy())
         np.testing.assert_allclose(layer.mean[k].numpy(), mean, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(layer.spread[k].numpy(), spread, rtol=1e-4, atol=1e-5)
 
@@ -166,7 +168,8 @@ def test_no_value_is_larger_than_eight():
 def test_fewer_rows_than_places_are_enough(rows):
     index, x = drawn(rows, 1), drawn(rows, 2, seed=1)
     layer = fitted(x, index)
-    assert set(layer.places.flatten().tolist()) == set(index.float().flatten().tolist())
+    known = set(layer.places.flatten().tolist()) - {windows.NOWHERE}
+    assert known == set(index.float().flatten().tolist())
     found = layer(x.float(), index.float())
     assert torch.isfinite(found).all()
     expected = mixed_by_hand(layer, x.float().double().numpy(), index.float().double().numpy())
@@ -230,6 +233,26 @@ def test_there_is_no_jump_along_the_index(space):
         steps.append(layer(torch.zeros(fineness, 1), path).diff(dim=0).abs().max().item())
     assert steps[0] < 0.2
     assert steps[1] < 0.3 * steps[0]  # a jump would stay as large as it was
+
+
+@pytest.mark.parametrize("rows", [100, 5000])
+def test_there_is_no_jump_between_indices_that_many_rows_share(rows):
+    ages = torch.arange(8, 81, dtype=torch.float64)
+    u = ages[torch.randint(len(ages), (rows,), generator=torch.Generator().manual_seed(0))]
+    index = Line().fit(u[:, None]).embed(u[:, None])
+    layer = fitted(5 * index + 0.1 * drawn(rows, 1), index)
+    steps = []
+    for fineness in (2001, 20_001):
+        path = torch.linspace(-1, 1, fineness)[:, None]
+        steps.append(layer(torch.zeros(fineness, 1), path).diff(dim=0).abs().max().item())
+    assert steps[1] < 0.3 * steps[0]
+
+
+def test_values_that_are_not_there_may_be_nan():
+    x, index = drawn(300, 1), drawn(300, 1, seed=1)
+    present = torch.rand(300, 1, generator=torch.Generator().manual_seed(2)) > 0.3
+    layer = fitted(x.masked_fill(~present, float("nan")), index, present)
+    assert torch.equal(layer.mean, fitted(x, index, present).mean)
 
 
 @pytest.mark.parametrize("away", [0.01, 1.0, 50.0, 1e4])
