@@ -42,7 +42,7 @@ def draw_figures(
 
 def line_figure(sample: TableRows, rows: Sequence[Row]) -> Figure:
     """The mean score of each method in cells along an index of one number."""
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    figure = Figure(figsize=(11, 3.8), layout="constrained")
     axes = figure.subplots()
     known = sample.u[sample.source, 0]
     axes.axvspan(known.min(), known.max(), color=SOURCE, alpha=0.12, lw=0)
