@@ -110,7 +110,7 @@ def line_chart(
 ) -> str:
     """Lines over a common x axis, named in a legend of the page's own."""
     every_x = [value for line in series for value in line.x]
-    axes = Axes(*size, x_range or (min(every_x), max(every_x)), y_range)
+    axes = Axes(*size, _wide(x_range or (min(every_x), max(every_x))), _wide(y_range))
     parts = [_band(band, axes) for band in bands]
     parts += _grid(axes, x_name, y_name, y_ticks, percent)
     for line in series:
@@ -124,6 +124,12 @@ def _svg(axes: Axes, label: str, parts: Sequence[str]) -> str:
         f'<svg viewBox="0 0 {axes.width:g} {axes.height:g}" role="img" '
         f'aria-label="{escape(label, quote=True)}">{body}</svg>'
     )
+
+
+def _wide(ends: tuple[float, float]) -> tuple[float, float]:
+    """The range, or a little room around its only value."""
+    low, high = ends
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def _padded(values: Array) -> tuple[float, float]:
