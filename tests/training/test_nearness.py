@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from cida.training import near_weights
+from cida.training.nearness import LEAST
 
 quick = settings(deadline=None, max_examples=60)
 SHARES = st.floats(0.05, 0.99)
 
 
 def effective(weights):
-    """How many rows count in effect, as a share."""
+    """How many rows count in effect, as a share, the twentieth for all left aside."""
+    weights = weights / weights.max() - LEAST
     return float(weights.sum() ** 2 / weights.square().sum() / len(weights))
 
 
@@ -48,7 +50,8 @@ def test_it_is_the_bell_that_scipy_finds():
         return np.exp(-(d**2) / (2 * h**2))
 
     h = brentq(lambda h: bell(h).sum() ** 2 / (bell(h) ** 2).sum() - share * 200, 1e-2, 1e3)
-    expected = bell(h) / bell(h).mean()
+    expected = LEAST + (1 - LEAST) * bell(h)
+    expected /= expected.mean()
     np.testing.assert_allclose(near_weights(distance, share).numpy(), expected, rtol=1e-6)
 
 
@@ -79,10 +82,22 @@ def test_equal_distances_count_the_same(share, distance):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5])
-def test_where_as_many_rows_are_nearest_of_all_only_these_count(share):
+def test_where_as_many_rows_are_nearest_of_all_the_others_count_a_twentieth(share):
     distance = torch.tensor([0.7] * 30 + [0.8] * 10 + [3.0] * 20)
     weights = near_weights(distance, share)
-    assert torch.equal(weights, torch.tensor([2.0] * 30 + [0.0] * 30).double())
+    expected = torch.tensor([1.0] * 30 + [LEAST] * 30).double()
+    assert torch.allclose(weights, expected / expected.mean())
+
+
+@quick
+@given(st.integers(2, 500), st.floats(0, 1), st.integers(0, 99))
+def test_no_row_is_forgotten(rows, share, seed):
+    weights = near_weights(distances(rows, seed) ** 4, share)
+    assert (weights >= 0.999 * LEAST * weights.max()).all()
+
+
+def test_no_rows_have_no_weights():
+    assert near_weights(torch.zeros(0), 0.5).tolist() == []
 
 
 @quick

@@ -100,6 +100,12 @@ class Fit:
 
     def run(self, console: Console) -> int:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
+        try:
+            return self._run(console)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted; nothing was written.") from None
+
+    def _run(self, console: Console) -> int:
         # Here, since these need pyarrow, which the other verbs do without.
         from cida.cli.table_words import along_index, data_lines, figure_lines, shift_words
         from cida.estimators.table import TableModel, hold_out, read_rows

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from cida.cli.table_words import rows_words
 from cida.estimators.table import TableModel
+from cida.estimators.table_networks import network_shape
 from cida.tables import TableFile, open_table, writing
 from cida.tables.frame import check_index, naming_cells, numbered
 from cida.tables.reading import nearest
@@ -83,7 +84,7 @@ def _check_columns(model: TableModel, file: TableFile) -> None:
         )
     found = () if file.array is None else file.array.shape[1:]
     if (file.array is None) != (len(model.shape) == 1) or (
-        found and int(np.prod(found)) != int(np.prod(model.shape))
+        found and network_shape(found) != model.shape
     ):
         raise ValueError(
             f"{file.path} has rows of shape {found or '(columns)'} and the model was fitted with "

@@ -71,9 +71,11 @@ def along_index(model: TableModel, data: TableData, x: Array) -> Along:
     """What is predicted of some rows along the first index column."""
     rows = spread_rows(len(data))
     predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in chunks(rows)])
-    return Along(
-        data.question.index[0], data.u[rows, 0], data.labelled[rows], predicted, data.classes
-    )
+    name = data.question.index[0]
+    days = ", days since 1970-01-01" if data.index_kinds[0] == "date" else ""
+    wraps = name in data.question.periods
+    u, source = data.u[rows, 0], data.labelled[rows]
+    return Along(f"{name}{days}", u, source, predicted, data.classes, wraps)
 
 
 def shift_words(data: TableData, shift: LabelShift) -> str:

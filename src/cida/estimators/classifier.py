@@ -68,7 +68,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     weight_decay : decoupled, of AdamW; 0 is plain Adam.
     averaging : the decay of the weight average; 0 keeps the last weights.
     nearness : how many of the source rows count in effect, as a share: below 1 those nearest to the
-        target weigh most in the prediction loss, as ``exp(-d^2 / 2 h^2)``.
+        target weigh most in the prediction loss, by their distance d to it, as
+        ``0.05 + 0.95 exp(-d^2 / 2 h^2)``.
     standardise : whether X is centred and scaled inside.
     class_weight : None, "balanced" or a dict, for the prediction loss alone.
     random_state : an integer makes the fit repeat bit for bit.

@@ -39,6 +39,7 @@ class TabularEncoder(nn.Module):
         window: bool = True,
     ) -> None:
         super().__init__()
+        window = window and numbers > 0  # categories have no level and no scale
         self.parts = [numbers, len(indicators), len(sizes)]
         self.indicators = list(indicators)
         self.windows = IndexWindows(numbers, index_width) if window else None

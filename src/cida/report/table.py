@@ -35,6 +35,7 @@ class Along:
     source: Array
     predicted: Array
     classes: tuple[str, ...] | None
+    wraps: bool = False
 
 
 def table_report(
@@ -105,10 +106,11 @@ def _predictions_figure(along: Along) -> str:
     classes = along.classes is not None
     low, high = (0.0, 1.0) if classes else _padded(means)
     source = along.u[along.source]
-    band = Band(float(source.min()), float(source.max()), "source")
+    # On a circle the source may lie on both sides of the seam: the figure above shows it.
+    bands = [] if along.wraps else [Band(float(source.min()), float(source.max()), "source")]
     chart = line_chart(
         series, "predictions along the index", along.name,
-        "mean probability" if classes else "mean prediction", (low, high), [band],
+        "mean probability" if classes else "mean prediction", (low, high), bands,
         (float(edges[0]), float(edges[-1])), percent=classes,
     )  # fmt: skip
     words = "means over the rows of a cell, labelled or not"

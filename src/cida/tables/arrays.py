@@ -45,6 +45,11 @@ class ArraysFile(TableFile):
         if "y" in arrays:
             self.columns |= _columns("y", arrays["y"])
             self.unlabelled = -1.0 if arrays["y"].dtype.kind == "i" else None
+        if arrays["X"].ndim == 1:
+            raise ValueError(
+                f"{path} has X of shape {arrays['X'].shape}; give a row of numbers for each row, "
+                "for one column the shape (rows, 1)."
+            )
         if arrays["X"].ndim == 2:
             self.columns |= {f"x{k}": column for k, column in enumerate(arrays["X"].T)}
         else:

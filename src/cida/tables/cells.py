@@ -112,6 +112,8 @@ def _booleans(cells: Cells) -> Array:
 def _dates(cells: Cells) -> Array:
     if is_text(cells):
         cells = _times(cells)
+    elif pa.types.is_null(cells.type):  # a column that is empty in all rows
+        return np.full(len(cells), np.nan)
     elif not pa.types.is_temporal(cells.type):
         raise pa.ArrowInvalid("no date")
     instants = cells.cast(pa.timestamp("us", tz=getattr(cells.type, "tz", None)), safe=False)

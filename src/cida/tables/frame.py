@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+LARGEST = 1e150  # of an index: squares of distances must not overflow
 
 
 @dataclass(frozen=True)
@@ -209,4 +210,9 @@ def _check_spread(names: Sequence[str], u: Array) -> None:
             raise ValueError(
                 f"index {name} is {values[0]:g} in every row; without different values there is "
                 "nothing to adapt along."
+            )
+        if (most := float(np.abs(values).max())) > LARGEST:
+            raise ValueError(
+                f"index {name} reaches {most:g}, which is beyond what can be computed with; give "
+                "it in other units."
             )

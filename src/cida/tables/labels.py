@@ -105,6 +105,13 @@ class NumberReader:
                 f"label {self.name} is {known[0]:g} in all of its {len(known):,} labelled rows; "
                 "there is nothing to learn."
             )
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            spread = float(known.std())
+        if not 1e-150 < spread < 1e150:
+            raise ValueError(
+                f"label {self.name} goes from {known.min():g} to {known.max():g}, which is beyond "
+                "what can be computed with; give it in other units."
+            )
         return np.where(labelled, y, 0.0), labelled, None
 
 

@@ -104,7 +104,7 @@ class SchemaLearner:
         elif len(seen.counts) == 1 and not holes:
             self.dropped[name] = "it is the same in every row"
         elif seen.present >= FEWEST_ROWS and seen.different > ID_SHARE * seen.present:
-            self.dropped[name] = "its texts differ in nearly every row, as those of an id do"
+            self.dropped[name] = seen.why_not()
         else:
             return Column(name, "category", holes=holes, categories=seen.most_frequent())
         return None
@@ -128,7 +128,27 @@ class _Texts:
         if len(self.counts) > MOST_COUNTED:
             self.counts = Counter(dict(self.counts.most_common(MOST_COUNTED // 2)))
 
+    def why_not(self) -> str:
+        """Why texts that differ in nearly every row are left out."""
+        odd = [text for text in self.counts if not _is_number(text)]
+        if odd and len(odd) < len(self.counts) / 2:
+            return (
+                f"most of its cells are numbers and some are not, such as {odd[0]!r}: correct or "
+                "empty them"
+            )
+        if odd and all(_is_number(text.replace(",", ".")) for text in odd):
+            return f"its numbers have a decimal comma, such as {odd[0]!r}: write a point"
+        return "its texts differ in nearly every row, as those of an id do"
+
     def most_frequent(self) -> tuple[str, ...]:
         """The categories to keep; equally frequent ones in the order of their texts."""
         ranked = sorted(self.counts.items(), key=lambda pair: (-pair[1], pair[0]))
         return tuple(text for text, _ in ranked[:MOST_CATEGORIES])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -83,7 +83,9 @@ class CsvFile(TableFile):
                 first = file.readline()
         except UnicodeDecodeError as error:
             raise self._fault(error) from None
-        if "," not in first:
+        if path.suffix.lower() == ".tsv":
+            self.delimiter = "\t"
+        elif "," not in first:
             self.delimiter = ";" if ";" in first else "\t" if "\t" in first else ","
         header = next(self._records(), None)
         if header is None:

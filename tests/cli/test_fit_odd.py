@@ -1,0 +1,128 @@
+"""Tables that are odd in one way: what a user is told."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cida.cli import main
+
+ROWS = 300
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    u = np.linspace(0, 1, ROWS).round(4)
+    x = rng.normal(size=ROWS).round(6)
+    y = np.where(x > 0, "yes", "no").astype(object)
+    return pd.DataFrame({"u": u, "x": x, "z": rng.normal(size=ROWS).round(3),
+                         "y": np.where(u < 0.5, y, None)})  # fmt: skip
+
+
+def fit(path, run, *more):
+    names = [] if path.suffix == ".npz" else ["--label", "y", "--index", "u"]
+    return main(["fit", str(path), *names, "--steps", "5", "--out", str(run), *more])
+
+
+def test_one_cell_that_is_no_number_is_named_with_the_column_that_is_left_out(
+    frame, tmp_path, capsys
+):
+    frame["x"] = frame["x"].astype(str)
+    frame.loc[7, "x"] = "?"
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert fit(tmp_path / "a.csv", tmp_path / "run") == 0
+    said = capsys.readouterr().out
+    assert (
+        "left out: 'x', since most of its cells are numbers and some are not, such as '?'" in said
+    )
+
+
+def test_decimal_commas_are_told(frame, tmp_path, capsys):
+    frame.to_csv(tmp_path / "a.csv", index=False, sep=";", decimal=",")
+    assert main(["fit", str(tmp_path / "a.csv"), "--label", "y", "--index", "u", "--out",
+                 str(tmp_path / "run")]) == 2  # fmt: skip
+    frame["u"] = range(ROWS)
+    frame.to_csv(tmp_path / "b.csv", index=False, sep=";", decimal=",")
+    assert fit(tmp_path / "b.csv", tmp_path / "run") == 2  # no column is left
+    assert "decimal comma" in capsys.readouterr().err
+
+
+def test_a_tsv_file_has_tabs_whatever_its_names_hold(frame, tmp_path):
+    frame.rename(columns={"x": "x, cm"}).to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    assert fit(tmp_path / "a.tsv", tmp_path / "run") == 0
+    columns = json.loads((tmp_path / "run/run.json").read_text())["table"]["schema"]["columns"]
+    assert {column["name"] for column in columns} == {"x, cm", "z"}
+
+
+def test_a_date_column_may_be_empty_in_the_rows_to_predict(frame, tmp_path, capsys):
+    frame["came"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(ROWS) % 50, "D")
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert fit(tmp_path / "a.parquet", tmp_path / "run") == 0
+    frame["came"] = None
+    frame.to_parquet(tmp_path / "b.parquet")
+    out = tmp_path / "p.csv"
+    assert main(["predict", str(tmp_path / "run"), str(tmp_path / "b.parquet"), "--out",
+                 str(out)]) == 0  # fmt: skip
+    assert len(pd.read_csv(out)) == ROWS
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_labels_beyond_what_can_be_computed_with_are_refused(frame, tmp_path, capsys, scale):
+    frame["y"] = np.where(frame["u"] < 0.5, frame["x"] * scale, np.nan)
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert fit(tmp_path / "a.parquet", tmp_path / "run", "--regression") == 2
+    assert "give it in other units" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_index_beyond_what_can_be_computed_with_is_refused(frame, tmp_path, capsys):
+    frame["u"] = np.linspace(-1.7e308, 1.7e308, ROWS)
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert fit(tmp_path / "a.parquet", tmp_path / "run") == 2
+    assert "index u reaches 1.7e+308" in capsys.readouterr().err
+
+
+def test_categories_alone_are_a_table_too(frame, tmp_path, recwarn):
+    frame["x"] = np.where(frame["x"] > 0, "up", "down")
+    frame.drop(columns="z").to_csv(tmp_path / "a.csv", index=False)
+    assert fit(tmp_path / "a.csv", tmp_path / "run") == 0
+    assert not [w for w in recwarn if "zero-element" in str(w.message)]
+
+
+def images(path, shape, rng):
+    u = np.linspace(0, 1, 60)
+    y = np.where(u < 0.5, rng.integers(0, 2, 60), -1)
+    np.savez(path, X=rng.random((60, *shape)), y=y, u=u)
+
+
+def test_images_of_another_shape_are_refused_by_predict(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    images(tmp_path / "a.npz", (12, 12), rng)
+    images(tmp_path / "b.npz", (2, 72), rng)  # as many numbers
+    assert fit(tmp_path / "a.npz", tmp_path / "run") == 0
+    command = ["predict", str(tmp_path / "run"), str(tmp_path / "b.npz"), "--out"]
+    assert main([*command, str(tmp_path / "p.csv")]) == 2
+    assert "give rows of the same shape" in capsys.readouterr().err
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_an_array_that_is_no_table_is_one_sentence(tmp_path, capsys):
+    np.savez(
+        tmp_path / "a.npz", X=np.arange(9.0), y=[0, 1, 0, 1, 0, 1, 0, -1, -1], u=np.arange(9.0)
+    )
+    assert fit(tmp_path / "a.npz", tmp_path / "run") == 2
+    assert "(rows, 1)" in capsys.readouterr().err
+
+
+def test_ctrl_c_says_that_nothing_was_written(frame, tmp_path, capsys, monkeypatch):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cida.estimators.table.TableModel.fit", stop)
+    assert fit(tmp_path / "a.csv", tmp_path / "run") == 1
+    assert "nothing was written" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
