@@ -78,7 +78,7 @@ def test_labels_beyond_what_can_be_computed_with_are_refused(frame, tmp_path, ca
 
 
 def test_an_index_beyond_what_can_be_computed_with_is_refused(frame, tmp_path, capsys):
-    frame["u"] = np.linspace(-1.7e308, 1.7e308, ROWS)
+    frame["u"] = 1.7e308 * np.linspace(-1, 1, ROWS)
     frame.to_parquet(tmp_path / "a.parquet")
     assert fit(tmp_path / "a.parquet", tmp_path / "run") == 2
     assert "index u reaches 1.7e+308" in capsys.readouterr().err
