@@ -132,12 +132,11 @@ class Fit:
             figures = table_figures(model, data, x, held)
             facts = {**self._facts(data), "data": fingerprint(self.data)}
             came_to = figure_lines(data, figures)
-            page = table_report(
-                f"cida: {data.question.label} along {', '.join(data.question.index)}",
-                understood, told, came_to, along_index(model, data, x),
-                {f"seed {s}": m.history_ for s, m in zip(seeds, model.estimators, strict=True)},
-                facts,
-            )  # fmt: skip
+            title = f"cida: {data.question.label} along {', '.join(data.question.index)}"
+            where = along_index(model, data, x)
+            played = zip(seeds, model.estimators, strict=True)
+            histories = {f"seed {seed}": estimator.history_ for seed, estimator in played}
+            page = table_report(title, understood, told, came_to, where, histories, facts)
             write_atomically(room / REPORT, page.encode())
             (room / "rows").unlink(missing_ok=True)
             model.save(room, {**facts, "figures": figures.words()})

@@ -58,7 +58,8 @@ def figure_lines(data: TableData, figures: Figures) -> list[str]:
     if "accuracy" in scores:
         told = f"accuracy {scores['accuracy']:.1%}"
     else:
-        told = f"root mean squared error {scores['rmse']:.4g}, R2 {scores['r2']:.3f}"
+        share = f", R2 {scores['r2']:.3f}" if "r2" in scores else ""
+        told = f"root mean squared error {scores['rmse']:.4g}{share}"
     return [
         f"held-out source: {told} ({rows_words(figures.held_out)})",
         f"alignment: of the index's variance the inputs explain {figures.inputs_explain:.1%}, "

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.metrics import r2_score
 
 from cida.diagnostics import (
     LabelShift,
@@ -31,8 +32,8 @@ MOST_INPUTS = 2_000  # columns of it: of a large image every so manieth pixel
 class Figures:
     """Scores on the source rows that were held out, and what is known of the target without labels.
 
-    ``scores`` are accuracy, or root mean squared error and R2; ``inputs_explain`` and
-    ``encoding_explains`` are shares of the embedded index's variance.
+    ``scores`` are accuracy, or root mean squared error and, where labels differ, R2;
+    ``inputs_explain`` and ``encoding_explains`` are shares of the embedded index's variance.
     """
 
     held_out: int
@@ -76,8 +77,8 @@ def _scores(model: TableModel, data: TableData, x: Array, rows: Array) -> dict[s
     if model.classes is not None:
         return {"accuracy": float((predicted.argmax(1) == truth).mean())}
     error = root_mean_squared_error(truth, predicted[:, 0])
-    spread = float(truth.std()) or 1.0
-    return {"rmse": error, "r2": 1 - (error / spread) ** 2}
+    varies = len(np.unique(truth)) > 1  # of one value no share can be explained
+    return {"rmse": error, **({"r2": r2_score(truth, predicted[:, 0])} if varies else {})}
 
 
 def _features(schema: Schema, x: Array) -> Array:
