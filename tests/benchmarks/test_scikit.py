@@ -54,6 +54,17 @@ def frame(sample, empty):
     return pd.DataFrame(parts)
 
 
+def assert_predicts_as(model, by_hand, table, sample):
+    """Fits the other on the source rows of the table, and compares all predictions."""
+    by_hand.fit(table[sample.source], target(sample)[sample.source])
+    found = model.predict(sample.x, domain_index=sample.u)
+    expected = by_hand.predict(table)
+    if sample.regression:
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+    else:
+        assert (found == expected).mean() > 0.99
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_the_linear_row_is_scikit_learn_fitted_by_hand(task):
     model, sample = fitted(task, "logistic")
@@ -65,13 +76,7 @@ def test_the_linear_row_is_scikit_learn_fitted_by_hand(task):
     )
     last = Ridge() if sample.regression else LogisticRegression(max_iter=1000)
     by_hand = make_pipeline(one_hot, StandardScaler(), last)
-    by_hand.fit(table[sample.source], target(sample)[sample.source])
-    found = model.predict(sample.x, domain_index=sample.u)
-    expected = by_hand.predict(table)
-    if sample.regression:
-        np.testing.assert_allclose(found, expected, atol=1e-4)
-    else:
-        assert (found == expected).mean() > 0.99
+    assert_predicts_as(model, by_hand, table, sample)
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -81,13 +86,7 @@ def test_the_boosting_row_is_scikit_learn_fitted_by_hand(task, seed):
     table = frame(sample, np.nan)
     kind = HistGradientBoostingRegressor if sample.regression else HistGradientBoostingClassifier
     by_hand = kind(categorical_features="from_dtype", random_state=seed)
-    by_hand.fit(table[sample.source], target(sample)[sample.source])
-    found = model.predict(sample.x, domain_index=sample.u)
-    expected = by_hand.predict(table)
-    if sample.regression:
-        np.testing.assert_allclose(found, expected, atol=1e-4)
-    else:
-        assert (found == expected).mean() > 0.99
+    assert_predicts_as(model, by_hand, table, sample)
 
 
 @pytest.mark.parametrize("task", TASKS)
