@@ -13,7 +13,7 @@ import cida.discriminators
 import cida.games
 from cida.check import check, check_discriminator, check_game
 from cida.discriminators import L2, Discriminator, Gaussian, Histogram
-from cida.games import Adversarial, Game, SourceOnly
+from cida.games import Adversarial, DistanceCorrelation, Game, SourceOnly
 
 
 def built_ins(package, base):
@@ -131,6 +131,21 @@ class Helping(Adversarial):
         return super().assemble(replace(parts, lambda_d=-1.0, ceiling=False))
 
 
+class Rewarding(DistanceCorrelation):
+    """The encoder is paid for what z says about u, where it should pay."""
+
+    @classmethod
+    def assemble(cls, parts):
+        return super().assemble(replace(parts, lambda_d=-1.0))
+
+
+class Numb(DistanceCorrelation):
+    """The measure is shown, and the encoder does not feel it."""
+
+    def measure(self, z, index):
+        return super().measure(z.detach(), index) + 0 * z.sum()
+
+
 class Peeking(SourceOnly):
     def moves(self, source, everyone):
         yield from super().moves(everyone, source)
@@ -146,6 +161,8 @@ class Unlisted(Adversarial):
     [
         (Deaf, "the adversary learns and the encoder feels it"),
         (Helping, "the adversary learns and the encoder feels it"),
+        (Rewarding, "a penalty lowers what it is for"),
+        (Numb, "a penalty lowers what it is for"),
         (Peeking, "target labels are never read"),
         (Unlisted, "deals finite moves to its players"),
     ],

@@ -9,7 +9,19 @@ right at the others, where there are none.
 
 import logging
 
-from cida.discriminators import L1, L2, Discriminator, Gaussian, Histogram, Mixture
+from cida.discriminators import (
+    L1,
+    L2,
+    Discriminator,
+    Flow,
+    FullGaussian,
+    Gaussian,
+    Histogram,
+    Mixture,
+    SkewNormal,
+    VonMises,
+    VonMisesMixture,
+)
 from cida.estimators import CIDAClassifier, CIDARegressor, CidaWarning
 from cida.estimators.saving import ModelFileError
 from cida.estimators.saving import load_estimator as load
@@ -23,6 +35,8 @@ __all__ = [
     "CIDARegressor",
     "CidaWarning",
     "Discriminator",
+    "Flow",
+    "FullGaussian",
     "Gaussian",
     "Histogram",
     "Line",
@@ -30,7 +44,10 @@ __all__ = [
     "ModelFileError",
     "Periodic",
     "Product",
+    "SkewNormal",
     "Space",
+    "VonMises",
+    "VonMisesMixture",
     "__version__",
     "load",
 ]

@@ -97,14 +97,13 @@ def check_discriminator(
     kind: type[Discriminator], spaces: Collection[str] = ("line", "circle", "two columns")
 ) -> list[Finding]:
     """Every check in every space; the class must be constructible without arguments."""
-    findings = []
     with isolated(0):
-        for setting in settings():
-            if setting.name not in spaces:
-                continue
-            for test in DISCRIMINATOR_CHECKS:
-                findings.append(_finding(test, setting.name, partial(test, kind, setting)))
-    return findings
+        return [
+            _finding(test, setting.name, partial(test, kind, setting))
+            for setting in settings()
+            if setting.name in spaces
+            for test in DISCRIMINATOR_CHECKS
+        ]
 
 
 def gives_one_finite_number_a_row(kind: type[Discriminator], setting: Setting) -> None:
@@ -238,11 +237,8 @@ def _train(head: Discriminator, z: Tensor, u: Tensor, steps: int = 300) -> None:
 
 def check_game(kind: type[Game]) -> list[Finding]:
     """Every check on a small world; the game is made by its ``assemble``."""
-    findings = []
     with isolated(0):
-        for test in GAME_CHECKS:
-            findings.append(_finding(test, "small world", partial(test, kind)))
-    return findings
+        return [_finding(test, "small world", partial(test, kind)) for test in GAME_CHECKS]
 
 
 def _world() -> Rows:
@@ -253,7 +249,8 @@ def _world() -> Rows:
     return Rows(x, y, u, u[:, 0] < 0.5)
 
 
-def _game(kind: type[Game], rows: Rows) -> Game:
+def _game(kind: type[Game]) -> tuple[Game, Rows]:
+    rows = _world()
     parts = Parts(
         encoder=IndexedEncoder(2, 1, [32, 32], ENCODING_WIDTH),
         predictor=nn.Linear(ENCODING_WIDTH, 2),
@@ -265,7 +262,7 @@ def _game(kind: type[Game], rows: Rows) -> Game:
     )
     game = kind.assemble(parts)
     game.enter_stage(rows, torch.arange(len(rows)), torch.ones(len(rows)))
-    return game
+    return game, rows
 
 
 def _batches(rows: Rows) -> tuple[Batch, Batch]:
@@ -288,8 +285,7 @@ def _play(game: Game, rows: Rows, movers: set[str], rounds: int = 200) -> list[M
 
 
 def deals_finite_moves_to_its_players(kind: type[Game]) -> None:
-    rows = _world()
-    game = _game(kind, rows)
+    game, rows = _game(kind)
     for source, everyone in (_batches(rows), (rows[rows.sources[:1]], rows[rows.sources[:1]])):
         moves = list(game.moves(source, everyone))
         unknown = {move.player for move in moves} - set(game.players())
@@ -305,8 +301,7 @@ def deals_finite_moves_to_its_players(kind: type[Game]) -> None:
 
 
 def every_player_can_move(kind: type[Game]) -> None:
-    rows = _world()
-    game = _game(kind, rows)
+    game, rows = _game(kind)
     before = {name: [p.clone() for p in ps] for name, ps in game.players().items()}
     _play(game, rows, set(before), rounds=2)
     for name, parameters in game.players().items():
@@ -315,8 +310,7 @@ def every_player_can_move(kind: type[Game]) -> None:
 
 
 def the_adversary_learns_and_the_encoder_feels_it(kind: type[Game]) -> None:
-    rows = _world()
-    game = _game(kind, rows)
+    game, rows = _game(kind)
     adversaries = set(game.players()) - {"encoder"}
     if not adversaries:
         return
@@ -329,24 +323,39 @@ def the_adversary_learns_and_the_encoder_feels_it(kind: type[Game]) -> None:
             )
     if "encoder" not in last.losses:
         raise FaultError("its last move has no loss named 'encoder', the adversarial one")
-    parameters = [p for p in game.encoder.parameters() if p.requires_grad]
-    gradients = torch.autograd.grad(last.losses["encoder"], parameters, allow_unused=True)
-    norm = math.sqrt(sum(float(g.square().sum()) for g in gradients if g is not None))
-    if not norm > 1e-6:
-        raise FaultError("the adversarial gradient that reaches the encoder is zero")
-    with torch.no_grad():
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            if gradient is not None:
-                parameter.sub_(gradient * (1e-4 / norm))  # small: beliefs are sharp
-    moved = list(game.moves(*_batches(rows)))[-1]
+    changes = _changes_after_a_step(game, rows, last)
     for name in last.ceilings:
-        if not float(moved.figures[name].detach()) > float(last.figures[name].detach()):
+        if not changes[name] > 0:
             raise FaultError(f"the encoder's adversarial step does not raise the {name}'s loss")
 
 
+def a_penalty_lowers_what_it_is_for(kind: type[Game]) -> None:
+    game, rows = _game(kind)
+    last = list(game.moves(*_batches(rows)))[-1]
+    if set(game.players()) != {"encoder"} or "encoder" not in last.losses:
+        return
+    changes = _changes_after_a_step(game, rows, last)
+    paid_for = set(changes) - {"prediction"}
+    if not paid_for or any(changes[name] >= 0 for name in paid_for):
+        raise FaultError("the step of its 'encoder' loss lowers no figure beside 'prediction'")
+
+
+def _changes_after_a_step(game: Game, rows: Rows, last: Move) -> dict[str, float]:
+    """By how much each figure changes when the encoder steps down on its own loss alone."""
+    parameters = [p for p in game.encoder.parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(last.losses["encoder"], parameters, materialize_grads=True)
+    norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
+    if not norm > 1e-6:
+        raise FaultError("the gradient of the 'encoder' loss that reaches the encoder is zero")
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.sub_(gradient * (1e-4 / norm))  # small: beliefs are sharp
+    moved = list(game.moves(*_batches(rows)))[-1].figures
+    return {name: float(moved[name].detach() - last.figures[name].detach()) for name in moved}
+
+
 def target_labels_are_never_read(kind: type[Game]) -> None:
-    rows = _world()
-    game = _game(kind, rows)
+    game, rows = _game(kind)
     source, everyone = _batches(rows)
     other = torch.where(everyone.labelled, everyone.y, 1 - everyone.y)
     poisoned = replace(everyone, y=other)
@@ -361,8 +370,7 @@ def target_labels_are_never_read(kind: type[Game]) -> None:
 
 
 def the_predictor_learns(kind: type[Game]) -> None:
-    rows = _world()
-    game = _game(kind, rows)
+    game, rows = _game(kind)
     _play(game, rows, set(game.players()), rounds=150)
     source = rows[rows.sources]
     right = float((game.predict(source.x, source.u).argmax(1) == source.y).float().mean())
@@ -376,6 +384,7 @@ GAME_CHECKS: list[Callable[[type[Game]], None]] = [
     the_adversary_learns_and_the_encoder_feels_it,
     target_labels_are_never_read,
     the_predictor_learns,
+    a_penalty_lowers_what_it_is_for,
 ]
 
 

@@ -56,14 +56,16 @@ def test_text_labels_and_a_source_are_read_as_ever():
         CIDAClassifier(**SMALL).fit(data["X"], y, data["domain_index"], source=source)
 
 
-@pytest.mark.parametrize("game", ["dann", "adda", "mdd", "cua"])
+@pytest.mark.parametrize("game", ["dann", "adda", "mdd", "cua", "distance-correlation", "hsic"])
 def test_every_game_that_hides_the_index_is_warned_of(game):
     with pytest.warns(CidaWarning, match="y itself seems to depend"):
         CIDAClassifier(game=game, **SMALL).fit(**ages())
 
 
 @pytest.mark.parametrize(
-    "settings", [{"game": "conditional"}, {"discriminator": None}], ids=["conditional", "none"]
+    "settings",
+    [{"game": "conditional"}, {"game": "given-prediction"}, {"discriminator": None}],
+    ids=["conditional", "given-prediction", "none"],
 )
 def test_no_warning_where_the_index_is_not_hidden_from_labels(settings):
     CIDAClassifier(**SMALL, **settings).fit(**ages())  # a warning is an error in these tests

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from cida.benchmarks.moments import MOMENTS
 from cida.benchmarks.recipes import Benchmark
 from cida.benchmarks.rotating import ROTATING_DIGITS, ROTATING_MNIST
 from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
 from cida.benchmarks.tabular import KING_COUNTY, NHANES, SUPPORT2
 from cida.benchmarks.toys import CIRCLE, SINE
+from cida.benchmarks.worlds import WORLDS
 
 __all__ = ["BENCHMARKS", "EXPERIMENTS"]
 
@@ -22,6 +24,8 @@ EXPERIMENTS: dict[str, tuple[Benchmark, ...]] = {
     "nhanes": NHANES,
     "king-county": KING_COUNTY,
     "support2": SUPPORT2,
+    "moments": MOMENTS,
+    "worlds": WORLDS,
 }
 
 BENCHMARKS: dict[str, Benchmark] = {

@@ -10,7 +10,18 @@ from typing import Any, Protocol
 from torch import nn
 
 from cida.benchmarks.paper import Record
-from cida.discriminators import L1, L2, Discriminator, Gaussian, Histogram, Mixture
+from cida.discriminators import (
+    L1,
+    L2,
+    Discriminator,
+    Flow,
+    Gaussian,
+    Histogram,
+    Mixture,
+    SkewNormal,
+    VonMises,
+    VonMisesMixture,
+)
 from cida.estimators import CIDAClassifier, CIDARegressor
 from cida.estimators.saving import plain
 from cida.space import Line, Space
@@ -229,8 +240,19 @@ METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "cida-l1": ("CIDA (L1)", _head(L1)),
     "pcida": ("PCIDA (Gaussian)", _head(Gaussian)),
     "mixture": ("PCIDA (mixture)", _head(Mixture)),
+    "skew": ("Skew-normal", _head(SkewNormal)),
+    "flow": ("Flow", _head(Flow)),
+    "von-mises": ("Von Mises", _head(VonMises)),
+    "von-mises-mixture": ("Von Mises mixture", _head(VonMisesMixture)),
     "histogram": ("Histogram head", _histogram()),
     "conditional": ("Histogram head, conditional", _histogram(game="conditional")),
+    "given-prediction": (
+        "Histogram head, given the prediction",
+        _histogram(game="given-prediction"),
+    ),
+    "distance-correlation": ("Distance correlation", _with(game="distance-correlation")),
+    "hsic": ("HSIC", _with(game="hsic")),
     "histogram-line": ("Histogram head, u on a line", _histogram(space=Line())),
+    "default": ("Default", _with()),
     "oracle": ("Oracle (all labels)", _with(discriminator=None)),
 }

@@ -79,7 +79,7 @@ def detail_table(
                 "std": _percent(line["target_accuracy_std"]) if line["seeds"] > 1 else "",
                 "worst seed": _percent(line["target_accuracy_worst"]),
                 **_gap(line["method"], means),
-                **_clinical(mine),
+                **_further(mine),
                 "seconds": f"{mean(row.seconds for row in mine):.0f}",
             }
         )
@@ -119,16 +119,16 @@ def _gap(method: str, means: Mapping[str, float]) -> Cells:
     return {"gain": f"{100 * gain:+.1f}", "of the gap": share}
 
 
-def _clinical(rows: Sequence[Row]) -> Cells:
-    """Cohen's kappa and the recall of each class, where the rows have them."""
+def _further(rows: Sequence[Row]) -> Cells:
+    """The mean of each figure that the rows have beside accuracy; of shares by class in per cent."""
     known: list[dict[str, Any]] = [row.more for row in rows if row.more]
-    if not known:
-        return {}
-    classes = known[0]["recall"]
-    return {
-        "kappa": f"{mean(one['kappa'] for one in known):.2f}",
-        **{name: _percent(mean(one["recall"][name] for one in known)) for name in classes},
-    }
+    found: Cells = {}
+    for name, first in known[0].items() if known else ():
+        if isinstance(first, dict):
+            found |= {each: _percent(mean(one[name][each] for one in known)) for each in first}
+        else:
+            found[name] = f"{mean(one[name] for one in known):.2g}"
+    return found
 
 
 def _percent(share: float) -> str:

@@ -20,6 +20,7 @@ from cida.benchmarks.suites import detail_table, paper_table, turned, verdicts
 from cida.benchmarks.tables import Cells, cells, markdown, result_lines
 from cida.benchmarks.tabular import TableRows
 from cida.benchmarks.toys import Points
+from cida.benchmarks.worlds import WorldPoints
 from cida.files import write_atomically
 from cida.report import rotating_report, suite_report, toy_report
 
@@ -29,6 +30,7 @@ __all__ = ["Publisher", "rich_table"]
 WIDE = ("source", "gain", "fresh std", "fresh all", "record")
 ROOM_FOR_INTERVALS = 112
 ROOM_FOR_PAPER = 118
+SUITES = Nights | TableRows | WorldPoints  # data of experiments of several tasks
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Publisher:
         rows = [ended.row for ended in done if ended.row is not None]
         tasks = {ended.task.benchmark: ended.task for ended in reversed(done)}  # the first of each
         samples = {name: tasks[name].sample for name in reversed(tasks)}
-        suite = {name: one for name, one in samples.items() if isinstance(one, Nights | TableRows)}
+        suite = {name: one for name, one in samples.items() if isinstance(one, SUITES)}
         simulated = any(sample.simulated for sample in suite.values())
         protocol = f"{self.protocol}: {BENCHMARKS[done[0].task.benchmark].protocols[self.protocol]}"
         results = self.folder / "results.json"

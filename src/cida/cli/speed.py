@@ -71,6 +71,9 @@ class Speed:
     def _steps_table(self) -> Table:
         table = _table("Training step over its floor", "what", "step ms", "floor ms", "ratio")
         for head in DISCRIMINATORS:
+            if head == "flow" and find_spec("zuko") is None:
+                table.add_row("flow: pip install 'cida[flow]'", "-", "-", "-")
+                continue
             found = step_over_floor(head, self.steps)
             table.add_row(
                 found.name, f"{found.step_ms:.2f}", f"{found.floor_ms:.2f}", f"{found.ratio:.2f}"

@@ -3,19 +3,29 @@
 import copy
 
 from cida.discriminators.base import Discriminator
+from cida.discriminators.flow import Flow
+from cida.discriminators.full_gaussian import FullGaussian
 from cida.discriminators.gaussian import Gaussian
 from cida.discriminators.histogram import Histogram
 from cida.discriminators.mixture import Mixture
 from cida.discriminators.point import L1, L2
+from cida.discriminators.skew import SkewNormal
+from cida.discriminators.von_mises import VonMises
+from cida.discriminators.von_mises_mixture import VonMisesMixture
 
 __all__ = [
     "DISCRIMINATORS",
     "L1",
     "L2",
     "Discriminator",
+    "Flow",
+    "FullGaussian",
     "Gaussian",
     "Histogram",
     "Mixture",
+    "SkewNormal",
+    "VonMises",
+    "VonMisesMixture",
     "named_discriminator",
 ]
 
@@ -25,6 +35,11 @@ DISCRIMINATORS: dict[str, type[Discriminator]] = {
     "gaussian": Gaussian,
     "mixture": Mixture,
     "histogram": Histogram,
+    "skew": SkewNormal,
+    "von-mises": VonMises,
+    "von-mises-mixture": VonMisesMixture,
+    "full-gaussian": FullGaussian,
+    "flow": Flow,
 }
 
 

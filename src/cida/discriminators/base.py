@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
@@ -14,12 +15,13 @@ from cida.networks import MLP
 from cida.space import Space
 from cida.space.base import thinned
 
-__all__ = ["VARIANCE_FLOOR", "Discriminator", "raw_variance", "variance_of"]
+__all__ = ["HALF_LOG_TURN", "VARIANCE_FLOOR", "Discriminator", "raw_variance", "variance_of"]
 
 # In the units of the embedding, where V[u] is about 1: a spread of a hundredth of the whole range
 # is as sharp as a belief may get, so that no likelihood runs away on an index of a few values.
 VARIANCE_FLOOR = 1e-4
 BLIND_ROWS = 20_000
+HALF_LOG_TURN = 0.5 * math.log(2 * math.pi)  # the constant that eq. 3 drops
 
 
 class Discriminator(nn.Module, ABC):

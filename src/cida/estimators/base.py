@@ -21,14 +21,15 @@ from cida.batch import Rows
 from cida.diagnostics import BinScore, score_by_bin
 from cida.diagnostics.accuracy import Metric
 from cida.discriminators import Discriminator, named_discriminator
-from cida.estimators import inputs, parameters, players, prediction, saving
+from cida.estimators import inputs, parameters, players, prediction, saving, schedule
 from cida.estimators.balance import nearer, warn_label_shift
+from cida.estimators.coordinates import IndexMode, choose_coordinates
 from cida.estimators.inputs import Array, CidaWarning, Labels
 from cida.estimators.scaling import Scaling
 from cida.games import Game, PredictionLoss, named_game
-from cida.networks import can_frame
+from cida.networks import is_stochastic
 from cida.space import Line, Space
-from cida.training import Callback, Event, Trainer, Training, isolated
+from cida.training import Callback, Event, Trainer, isolated
 from cida.training.progress import ProgressBar
 
 __all__ = ["CIDAEstimator"]
@@ -49,7 +50,9 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     space: Space | None = None
     encoder: nn.Module | None = None
     predictor: nn.Module | None = None
-    index_in_encoder: bool | Literal["auto", "frame", "windows"] = "auto"
+    index_in_encoder: bool | Literal["auto", "frame", "axes", "windows"] = "auto"
+    stochastic: Literal["gaussian", "dropout"] | None = None
+    draws: int = 32
     hidden: Sequence[int] = (128, 128, 128)
     encoding_width: int = 32
     predictor_hidden: Sequence[int] = (64,)
@@ -104,6 +107,13 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Takes back what `_label_state` gave."""
 
     @abstractmethod
+    def _over_draws(self, outputs: Tensor) -> Tensor:
+        """One output a row from those of each draw, of shape ``(draws, rows, outputs)``."""
+
+    def _learn_residuals(self, rows: Rows) -> None:
+        """Keeps what predictions need to know of the errors on the rows trained on."""
+
+    @abstractmethod
     def predict(self, X: Any, domain_index: Any = None) -> Array:
         """The predicted label of each row."""
 
@@ -140,7 +150,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._index_names = inputs.index_names(domain_index)
         if domain_index is None:
             x, labels, weight = inputs.weighted_rows(x, labels, weight)
-            if len(x) <= self._batch_size(len(x)):
+            if len(x) <= schedule.batch_size(self, len(x)):
                 x, labels, weight = inputs.merge_repeats(x, labels, weight)
             u = torch.zeros(len(x), 1, dtype=torch.float64)
             self.space_: Space = Line()
@@ -201,25 +211,11 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _train(self, rows: Rows) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        indexed = self.index_width_ is not None
         adapting = self.discriminator is not None and len(rows.sources) < len(rows)
         if self.nearness < 1 and 0 < len(rows.sources) < len(rows):
             rows = nearer(self.space_, rows, self.nearness)
-        batch = self._batch_size(len(rows))
-        near_to_far = self.curriculum or named_game(self.game).least_curriculum
-        training = Training(
-            steps=self.steps or _default_steps(indexed, len(rows), batch),
-            batch_size=batch,
-            source_batch_size=self.source_batch_size or (max(1, batch // 2) if indexed else batch),
-            learning_rate=self.learning_rate,
-            schedule=self.schedule,
-            weight_decay=self.weight_decay,
-            averaging=self.averaging,
-            curriculum=near_to_far if adapting else 0.0,
-            stages=self.stages,
-            balance_bins=self.balance_bins if adapting else 1,
-            seed=seed,
-        )
+        self.index_mode_ = self._choose_mode(rows)
+        training = schedule.make_training(self, len(rows), adapting, seed)
         with isolated(seed):
             self.game_ = players.build_game(self, rows, adapting)
         self.history_: list[Event] = []
@@ -229,23 +225,31 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 watchers.append(stack.enter_context(ProgressBar(type(self).__name__)))
             Trainer(training, watchers).run(self.game_, rows)
         self.n_steps_ = training.steps
+        with isolated(seed):  # rows may be made as they are dealt
+            self._learn_residuals(rows)
 
-    def _batch_size(self, rows: int) -> int:
-        return min(128, rows) if self.batch_size is None else self.batch_size
+    def _choose_mode(self, rows: Rows) -> IndexMode:
+        if self.index_in_encoder != "auto":
+            return self.index_in_encoder
+        if (
+            self.discriminator is None
+            or self.encoder is not None
+            or len(self._row_shape) != 1
+            or self.index_width_ is None
+        ):
+            return False
+        return choose_coordinates(self.space_, rows)
 
     @property
     def _index_is_input(self) -> bool:
         return self._index_mode is not False
 
     @property
-    def _index_mode(self) -> bool | Literal["frame", "windows"]:
+    def _index_mode(self) -> IndexMode:
         """How the encoder sees u, once the data are known."""
         if self.index_width_ is None:
             return False
-        if self.index_in_encoder == "auto":
-            table = self.encoder is None and len(self._row_shape) == 1
-            return "frame" if table and can_frame(self.space_, self._row_shape[0]) else False
-        return self.index_in_encoder
+        return self.index_mode_
 
     # --- reading what the user passes ------------------------------------------------------------
 
@@ -306,11 +310,22 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         x = self._read_x(X, reset=False)
         u = self._read_u(domain_index, len(x))
-        network = self.game_.encode if encoding else self.game_.predict
+        network = self.game_.encode if encoding else self._network()
         return prediction.outputs(network, self._scaling, x, u)
 
+    def _network(self) -> prediction.Network:
+        """What predicts: one pass, or one for each draw where a player is probabilistic."""
+        if not self._is_drawn:
+            return self.game_.predict
+        parameters.check_least("draws", self.draws)  # it may change after the fit
+        return prediction.over_draws(self.game_, self.draws, self._over_draws)
+
+    @property
+    def _is_drawn(self) -> bool:
+        return is_stochastic(self.game_.encoder) or is_stochastic(self.game_.predictor)
+
     def transform(self, X: Any, domain_index: Any = None) -> Array:
-        """The encoding z of each row."""
+        """The encoding z of each row; its mean where the encoder is probabilistic."""
         return self._outputs(X, domain_index, encoding=True)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
@@ -385,8 +400,3 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # encodings are float32, whatever X is
         return tags
-
-
-def _default_steps(indexed: bool, rows: int, batch: int) -> int:
-    """6,000 with an index, adversary or not; else 100 passes, between 300 and 6,000 steps."""
-    return 6000 if indexed else min(6000, max(300, 100 * rows // batch))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,9 +40,11 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     ----------
     discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", an instance, or
         None for no adversary (Source-Only).
-    game : "adversarial", "conditional" (the discriminator also sees the prediction), "dann" (source
-        against target, no index), "adda", "mdd", "cua", or a class of your own derived from
-        `cida.games.Game`.
+    game : "adversarial", "conditional" (the discriminator also sees the prediction),
+        "given-prediction" (z hides only what the prediction does not say, for labels that depend
+        on u), "distance-correlation" or "hsic" (a measure of dependence in the discriminator's
+        place), "dann" (source against target, no index), "adda", "mdd", "cua", or a class of your
+        own derived from `cida.games.Game`.
     space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. Lines by default.
     encoder, predictor : your own modules in place of the MLPs, with the weights they come with;
         ``fit`` trains a copy, in training mode throughout.
@@ -51,6 +54,12 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         index is nearest (`cida.networks.TabularEncoder`), for any space. False: not at all,
         ``E(x)``; then `predict` needs no index. "auto", the default: "frame" for a table of at
         most 128 columns with an index on a `Line`, else False.
+    stochastic : None, or a probabilistic encoder. "gaussian": z is drawn from a Gaussian whose mean
+        and variance the encoder gives (the footnote of section 3.1). "dropout": a tenth of the
+        numbers of each of its hidden layers is dropped, in prediction too (the supplement).
+    draws : how many draws of a probabilistic encoder a prediction averages over; it may be set
+        after the fit. An encoder or predictor of your own is probabilistic where it has a
+        `cida.networks.GaussianCode` or `MonteCarloDropout` in it.
     hidden, encoding_width, predictor_hidden : the widths of the encoder's layers, of z, and of the
         predictor's layers; ``predictor_hidden=()`` is a linear predictor.
     batch_norm : batch normalisation in the predictor and the discriminator, as in the paper.
@@ -161,13 +170,20 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     def _bin_metric(self) -> Metric:
         return accuracy
 
+    def _over_draws(self, outputs: Tensor) -> Tensor:
+        # The log of the mean probability: the softmax of it is that mean.
+        return outputs.double().log_softmax(2).logsumexp(0) - math.log(len(outputs))
+
     def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
-        """The probability of each class in ``classes_``."""
+        """The probability of each class in ``classes_``.
+
+        Where the encoder is probabilistic, the mean of the probabilities over its draws.
+        """
         logits = torch.from_numpy(self._outputs(X, domain_index))
         return logits.double().softmax(1).numpy()
 
     def predict(self, X: Any, domain_index: Any = None) -> Array:
-        """The most probable class of each row."""
+        """The most probable class of each row, by `predict_proba`."""
         codes = self._outputs(X, domain_index).argmax(axis=1)
         predicted: Array = self.classes_[codes]
         return predicted

@@ -16,13 +16,22 @@ from cida.estimators.inputs import one_line
 from cida.networks.frame import MOST_FEATURES, can_frame
 from cida.space import Space
 
-__all__ = ["all_or_nothing", "check_frame", "check_parameters", "check_predictor", "naming"]
+__all__ = [
+    "all_or_nothing",
+    "check_frame",
+    "check_least",
+    "check_parameters",
+    "check_predictor",
+    "naming",
+]
 
-INSIDE = {"frame": "MovingFrame", "windows": "IndexWindows"}
+INSIDE = {"frame": "MovingFrame", "axes": "MovingFrame", "windows": "IndexWindows"}
+STOCHASTIC = {"gaussian": "GaussianCode", "dropout": "MonteCarloDropout"}
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LEAST = {
     "encoding_width": 1,
+    "draws": 1,
     "lambda_d": 0,
     "discriminator_steps": 1,
     "curriculum": 0,
@@ -56,13 +65,11 @@ def all_or_nothing(fit: F) -> F:
 
 def check_parameters(parameters: dict[str, Any], rows: int) -> None:
     """Refuses settings that cannot work, by name."""
-    for name, least in _LEAST.items():
+    for name in _LEAST:
         value = parameters[name]
         if value is None and name in ("steps", "batch_size", "source_batch_size"):
             continue
-        kind, word = (Real, "number") if name in _FRACTIONS else (Integral, "whole number")
-        if not (isinstance(value, kind) and float(value) >= least):
-            raise ValueError(f"{name} must be a {word} of at least {least}, got {value!r}.")
+        check_least(name, value)
     for name, most in {"averaging": 0.999999, "curriculum": 1.0, "nearness": 1.0}.items():
         if parameters[name] > most:
             raise ValueError(f"{name} must be at most {most}, got {parameters[name]!r}.")
@@ -79,15 +86,22 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         raise ValueError(
             f"schedule must be 'cosine' or 'constant', got {parameters['schedule']!r}."
         )
-    if parameters["index_in_encoder"] not in (False, True, "auto", "frame", "windows"):
+    if parameters["index_in_encoder"] not in (False, True, "auto", *INSIDE):
         raise ValueError(
-            f"index_in_encoder must be 'auto', 'frame', 'windows', True or False, got "
+            f"index_in_encoder must be 'auto', 'frame', 'axes', 'windows', True or False, got "
             f"{parameters['index_in_encoder']!r}."
         )
     if (mode := parameters["index_in_encoder"]) in INSIDE and parameters["encoder"] is not None:
         raise ValueError(
             f"index_in_encoder is {mode!r}, which belongs to the built-in encoder, and encoder is "
             f"your own; put cida.networks.{INSIDE[mode]} into it, or use True or False."
+        )
+    if (stochastic := parameters["stochastic"]) not in (None, *STOCHASTIC):
+        raise ValueError(f"stochastic must be 'gaussian', 'dropout' or None, got {stochastic!r}.")
+    if stochastic is not None and parameters["encoder"] is not None:
+        raise ValueError(
+            f"stochastic is {stochastic!r}, which belongs to the built-in encoder, and encoder is "
+            f"your own; put cida.networks.{STOCHASTIC[stochastic]} into it, and leave it out."
         )
     for name in ("encoder", "predictor"):
         if not isinstance(parameters[name], nn.Module | None):
@@ -109,6 +123,14 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         raise ValueError(
             f"batch_size is {batch_size} but X has only {rows} rows; lower it, or leave it out."
         )
+
+
+def check_least(name: str, value: Any) -> None:
+    """Refuses a number that is too small to mean anything, or none at all."""
+    least = _LEAST[name]
+    kind, word = (Real, "number") if name in _FRACTIONS else (Integral, "whole number")
+    if not (isinstance(value, kind) and float(value) >= least):
+        raise ValueError(f"{name} must be a {word} of at least {least}, got {value!r}.")
 
 
 def check_frame(space: Space, features: int) -> None:

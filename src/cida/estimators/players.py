@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -18,9 +18,11 @@ from cida.networks import (
     MLP,
     FollowsIndex,
     FramedEncoder,
+    GaussianEncoder,
     IndexedEncoder,
     PlainEncoder,
     TabularEncoder,
+    monte_carlo,
 )
 from cida.space import thinned
 
@@ -31,6 +33,7 @@ __all__ = ["build_game", "make_encoder", "make_predictor", "source_only"]
 
 
 ROWS_TO_FOLLOW = 50_000  # enough to see how x moves along u
+DROPOUT = 0.1  # the share dropped in a probabilistic encoder: that of `TabularEncoder`
 
 
 def build_game(model: CIDAEstimator, rows: Rows, adapting: bool) -> Game:
@@ -74,15 +77,24 @@ def make_encoder(model: CIDAEstimator, shape: Sequence[int]) -> nn.Module:
     if model.encoder is not None:
         return copy.deepcopy(model.encoder)
     features = int(np.prod(shape))
-    if model._index_mode == "frame":
+    if model.stochastic == "gaussian":
+        return GaussianEncoder(_built_in(model, features, 2 * model.encoding_width))
+    if model.stochastic == "dropout":
+        return monte_carlo(_built_in(model, features, model.encoding_width, DROPOUT))
+    return _built_in(model, features, model.encoding_width)
+
+
+def _built_in(model: CIDAEstimator, features: int, outputs: int, dropout: float = 0.0) -> nn.Module:
+    if (mode := model._index_mode) in ("frame", "axes"):
         parameters.check_frame(model.space_, features)
-        return FramedEncoder(features, model.hidden, model.encoding_width)
+        follow: Literal["path", "axes"] = "axes" if mode == "axes" else "path"
+        return FramedEncoder(features, model.hidden, outputs, dropout, follow)
     index_width = model.space_.embedding_width
-    if model._index_mode == "windows":
-        return TabularEncoder(features, (), (), index_width, model.hidden, model.encoding_width)
+    if model._index_mode == "windows":  # it has dropout of its own, probabilistic or not
+        return TabularEncoder(features, (), (), index_width, model.hidden, outputs)
     if model._index_is_input:
-        return IndexedEncoder(features, index_width, model.hidden, model.encoding_width)
-    return PlainEncoder(features, model.hidden, model.encoding_width)
+        return IndexedEncoder(features, index_width, model.hidden, outputs, dropout=dropout)
+    return PlainEncoder(features, model.hidden, outputs, dropout)
 
 
 def make_predictor(model: CIDAEstimator, width: int) -> nn.Module:

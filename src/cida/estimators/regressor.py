@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
+import torch
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from torch import Tensor
 
+from cida.batch import Rows
 from cida.diagnostics import root_mean_squared_error
 from cida.diagnostics.accuracy import Metric
-from cida.estimators import inputs
+from cida.estimators import inputs, prediction
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.inputs import Array, Labels
 from cida.games import PredictionLoss, squared_error
@@ -26,7 +28,10 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
 
     Parameters are those of `CIDAClassifier`, without ``class_weight``. y is a number, unlabelled
     only where it is NaN or None; the predictor minimises the squared error of the standardised y.
+    With a probabilistic encoder (``stochastic``) `predict` can give a deviation for each row.
     """
+
+    __metadata_request__predict: ClassVar = {"domain_index": True, "return_std": True}
 
     def _learn_labels(self, labels: Labels, weight: Array) -> Array:
         known = inputs.as_numbers(labels.known)
@@ -50,10 +55,11 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
         return 1
 
     def _label_state(self) -> dict[str, Any]:
-        return {"mean": self._y_mean, "scale": self._y_scale}
+        return {"mean": self._y_mean, "scale": self._y_scale, "residual": self._residual}
 
     def _restore_labels(self, state: dict[str, Any]) -> None:
         self._y_mean, self._y_scale = float(state["mean"]), float(state["scale"])
+        self._residual: float | None = state.get("residual")
 
     def _prediction_loss(self) -> PredictionLoss:
         return squared_error
@@ -61,11 +67,46 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
     def _bin_metric(self) -> Metric:
         return root_mean_squared_error
 
-    def predict(self, X: Any, domain_index: Any = None) -> Array:
-        """The predicted number of each row."""
-        output = self._outputs(X, domain_index)[:, 0].astype(np.float64)
-        predicted: Array = output * self._y_scale + self._y_mean
-        return predicted
+    def _learn_residuals(self, rows: Rows) -> None:
+        drawn = self._is_drawn
+        self._residual = prediction.residual_variance(self._network(), rows) if drawn else None
+
+    def _over_draws(self, outputs: Tensor) -> Tensor:
+        # Mean and variance as two columns. Divided by the number of draws: so they are those of
+        # the mixture of all draws, which is what is predicted.
+        variance, mean = torch.var_mean(outputs.double(), 0, correction=0)
+        return torch.cat([mean, variance], dim=1)
+
+    @overload
+    def predict(
+        self, X: Any, domain_index: Any = None, return_std: Literal[False] = False
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self, X: Any, domain_index: Any = None, *, return_std: Literal[True]
+    ) -> tuple[Array, Array]: ...
+
+    def predict(
+        self, X: Any, domain_index: Any = None, return_std: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """The predicted number of each row: where the encoder is probabilistic, its mean.
+
+        With ``return_std`` also the deviation of each row: ``std^2`` is the variance over draws of
+        the encoder, plus the mean squared error on the source rows of the fit, one number. So far
+        from the source only the first part can grow, and noise that differs along u is not seen.
+        """
+        output = self._outputs(X, domain_index).astype(np.float64)
+        predicted: Array = output[:, 0] * self._y_scale + self._y_mean
+        if not return_std:
+            return predicted
+        if self._residual is None or not self._is_drawn:
+            raise ValueError(
+                "return_std is True, but the model was fitted with no probabilistic encoder; fit "
+                "it with stochastic='gaussian' or stochastic='dropout'."
+            )
+        deviation: Array = np.sqrt(output[:, 1] + self._residual) * self._y_scale
+        return predicted, deviation
 
     def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
         """R^2 over the labelled rows."""

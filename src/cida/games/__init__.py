@@ -6,6 +6,8 @@ from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, sq
 from cida.games.conditional import Conditional
 from cida.games.cua import CUA
 from cida.games.dann import DANN
+from cida.games.dependence import HSIC, DistanceCorrelation
+from cida.games.given_prediction import GivenPrediction
 from cida.games.mdd import MDD
 from cida.games.source_only import SourceOnly
 
@@ -14,10 +16,13 @@ __all__ = [
     "CUA",
     "DANN",
     "GAMES",
+    "HSIC",
     "MDD",
     "Adversarial",
     "Conditional",
+    "DistanceCorrelation",
     "Game",
+    "GivenPrediction",
     "Move",
     "Parts",
     "PredictionLoss",
@@ -30,6 +35,9 @@ __all__ = [
 GAMES: dict[str, type[Game]] = {
     "adversarial": Adversarial,
     "conditional": Conditional,
+    "given-prediction": GivenPrediction,
+    "distance-correlation": DistanceCorrelation,
+    "hsic": HSIC,
     "dann": DANN,
     "adda": ADDA,
     "mdd": MDD,

@@ -7,6 +7,15 @@ from cida.networks.mlp import MLP, IndexedEncoder, PlainEncoder
 from cida.networks.norm import IndexNorm, IndexTrend
 from cida.networks.rotation import RotationTransformer
 from cida.networks.signal import PAPER_BLOCKS, Block, SignalEncoder
+from cida.networks.stochastic import (
+    GaussianCode,
+    GaussianEncoder,
+    MonteCarloDropout,
+    StochasticLayer,
+    drawing,
+    is_stochastic,
+    monte_carlo,
+)
 from cida.networks.tabular import TabularEncoder
 from cida.networks.windows import FollowsIndex, IndexWindows
 
@@ -17,16 +26,23 @@ __all__ = [
     "Convolution",
     "FollowsIndex",
     "FramedEncoder",
+    "GaussianCode",
+    "GaussianEncoder",
     "ImageEncoder",
     "IndexAffine",
     "IndexNorm",
     "IndexTrend",
     "IndexWindows",
     "IndexedEncoder",
+    "MonteCarloDropout",
     "MovingFrame",
     "PlainEncoder",
     "RotationTransformer",
     "SignalEncoder",
+    "StochasticLayer",
     "TabularEncoder",
     "can_frame",
+    "drawing",
+    "is_stochastic",
+    "monte_carlo",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from torch import Tensor, nn
 
+from cida.networks.axes import axes_turns
 from cida.networks.mlp import PlainEncoder
 from cida.space import Space
 
@@ -40,7 +41,8 @@ class MovingFrame(nn.Module):
     through the means along u, whose noise follows from their counts; T is the rotation that carries
     the path's tangent back along it to where it started, and nothing more (parallel transport).
     What only moves and turns along u stands still in this frame. Where the path moves no faster
-    than its noise there is no tangent to go by: the last sure one holds.
+    than its noise there is no tangent to go by: the last sure one holds. With ``follow="axes"`` T
+    undoes the turns of the rows' principal axes instead (`axes_turns`): for what turns on the spot.
     """
 
     places: Tensor
@@ -48,8 +50,9 @@ class MovingFrame(nn.Module):
     turn: Tensor
     deviation: Tensor
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: int, follow: Literal["path", "axes"] = "path") -> None:
         super().__init__()
+        self.follow = follow
         self.register_buffer("places", torch.linspace(0, 1, GRID))
         self.register_buffer("centre", torch.zeros(GRID, features))
         self.register_buffer("turn", torch.eye(features).repeat(GRID, 1, 1))
@@ -68,7 +71,8 @@ class MovingFrame(nn.Module):
         places = np.linspace(u.min(), u.max(), GRID)
         self.places = torch.from_numpy(places).float()
         self.centre = torch.from_numpy(path(places)).float()
-        self.turn = torch.from_numpy(_turns(path, places)).float()
+        turns = _turns(path, places) if self.follow == "path" else _axes(path, u, rows / deviation)
+        self.turn = torch.from_numpy(turns).float()
         self.deviation = torch.from_numpy(deviation).float()
         return self
 
@@ -86,10 +90,17 @@ class MovingFrame(nn.Module):
 class FramedEncoder(nn.Module):
     """``z = E(T(u) (x - m(u)))``: an encoder in the moving frame, which alone sees the index."""
 
-    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        hidden: Sequence[int],
+        outputs: int,
+        dropout: float = 0.0,
+        follow: Literal["path", "axes"] = "path",
+    ) -> None:
         super().__init__()
-        self.frame = MovingFrame(inputs)
-        self.body = PlainEncoder(inputs, hidden, outputs)
+        self.frame = MovingFrame(inputs, follow)
+        self.body = PlainEncoder(inputs, hidden, outputs, dropout)
 
     def fit_index(self, x: Tensor, index: Tensor) -> None:
         """Fits the frame to all rows; labels are not seen."""
@@ -159,6 +170,20 @@ def _turns(path: _Path, places: Array) -> Array:
             last = tangent
         turns.append(turn)
     return np.stack(turns)
+
+
+def _axes(path: _Path, u: Array, rows: Array) -> Array:
+    """The turns of the principal axes at each place, between bins mixed and made rotations."""
+    owner = _bins(u)
+    middles = _by_bin(owner, u[:, None])[:, 0]
+    turns = axes_turns(rows - path(u), owner)
+    place = np.interp(np.linspace(u.min(), u.max(), GRID), middles, np.arange(len(middles)))
+    low = np.minimum(place.astype(int), max(0, len(turns) - 2))
+    share = (place - low)[:, None, None]
+    mixed = turns[low] + share * (turns[np.minimum(low + 1, len(turns) - 1)] - turns[low])
+    left, _, right = np.linalg.svd(mixed)
+    rotations: Array = left @ right
+    return rotations
 
 
 def _least_rotation(start: Array, end: Array) -> Array:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.networks.rotation import RotationTransformer
+from cida.networks.stochastic import MonteCarloDropout
 
 __all__ = ["Convolution", "ImageEncoder"]
 
@@ -31,7 +32,7 @@ class Convolution(NamedTuple):
             *([nn.MaxPool2d(self.pool)] if self.pool > 1 else []),
             nn.BatchNorm2d(self.channels),
             nn.ReLU(),
-            *([nn.Dropout2d(dropout)] if dropout else []),
+            *([MonteCarloDropout(dropout, channels=True)] if dropout else []),
         ]
 
     def size(self, size: int) -> int:

@@ -42,9 +42,11 @@ class MLP(nn.Sequential):
 class PlainEncoder(nn.Module):
     """``z = E(x)``: the index is not an input; right where x itself carries it (section 3.1)."""
 
-    def __init__(self, inputs: int, hidden: Sequence[int], outputs: int) -> None:
+    def __init__(
+        self, inputs: int, hidden: Sequence[int], outputs: int, dropout: float = 0.0
+    ) -> None:
         super().__init__()
-        self.body = MLP(inputs, hidden, outputs)
+        self.body = MLP(inputs, hidden, outputs, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         z: Tensor = self.body(x.flatten(1))
@@ -65,6 +67,7 @@ class IndexedEncoder(nn.Module):
         hidden: Sequence[int],
         outputs: int,
         branch_width: int = 16,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         first, *rest = hidden
@@ -74,8 +77,10 @@ class IndexedEncoder(nn.Module):
         assert isinstance(last, nn.Linear)
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-        self.body = MLP(first, rest, outputs)
+        self.drop = nn.Dropout(dropout) if dropout else nn.Identity()
+        self.body = MLP(first, rest, outputs, dropout=dropout)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        z: Tensor = self.body(torch.relu(self.from_x(x.flatten(1)) + self.from_u(index)))
+        h = torch.relu(self.from_x(x.flatten(1)) + self.from_u(index))
+        z: Tensor = self.body(self.drop(h))
         return z

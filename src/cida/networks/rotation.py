@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from cida.images import rotate
 from cida.networks.mlp import MLP
+from cida.networks.stochastic import monte_carlo
 
 __all__ = ["RotationTransformer"]
 
@@ -49,7 +50,9 @@ class RotationTransformer(nn.Module):
         # Two numbers among 784 pixels would hardly be heard: layers start as if all were alike.
         self.loudness = math.sqrt(pixels / index_width) if self.sees_image else 1.0
         self.one_angle = one_angle
-        self.body = MLP(index_width + pixels, hidden, batch_norm=self.sees_image, dropout=dropout)
+        self.body = monte_carlo(
+            MLP(index_width + pixels, hidden, batch_norm=self.sees_image, dropout=dropout)
+        )
         self.direct_width = 0 if self.sees_image else index_width
         self.head = nn.Linear(self.body.output_width + self.direct_width, 1 if one_angle else 2)
         nn.init.zeros_(self.head.weight)

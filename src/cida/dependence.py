@@ -1,0 +1,125 @@
+"""How much the rows of two batches depend on each other, with no adversary to train.
+
+All four measures are the same inner product of two U-centred matrices, of distances or of kernels
+between rows (Sejdinovic et al., 2013). They are zero for independent rows, in the mean, and below
+zero for some batches: nothing is clamped, since half of the noise would then pull at the encoder.
+Time and memory grow with the square of the rows: right for batches, too much for whole tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "FEWEST_ROWS",
+    "distance_correlation",
+    "distance_covariance",
+    "hsic",
+    "normalised_hsic",
+]
+
+FEWEST_ROWS = 4  # of three rows nothing is left when the means are taken off
+
+
+def distance_covariance(a: Tensor, b: Tensor) -> Tensor:
+    """``1 / (n (n - 3)) sum_ij A_ij B_ij``, A and B the U-centred distances between rows.
+
+    The unbiased estimate of the squared distance covariance (Szekely and Rizzo, 2014) of ``a``,
+    shape (n, p), and ``b``, shape (n, q). It is zero in the mean if and only if they are
+    independent: it sees every moment.
+    """
+    return _covariance(*_both(_distances, a, b))
+
+
+def distance_correlation(a: Tensor, b: Tensor) -> Tensor:
+    """``dCov^2(a, b) / sqrt(dCov^2(a, a) dCov^2(b, b))``: between -1 and 1, at any scale.
+
+    The bias-corrected squared distance correlation (Szekely and Rizzo, 2014). Scaling, turning and
+    shifting a or b changes nothing. Where a or b is constant it is 0, and so is its gradient.
+    """
+    return _correlation(*_both(_distances, a, b))
+
+
+def hsic(a: Tensor, b: Tensor) -> Tensor:
+    """``1 / (n (n - 3)) sum_ij K_ij L_ij``, K and L the U-centred Gaussian kernels between rows.
+
+    The unbiased Hilbert-Schmidt independence criterion (Song et al., 2012), with
+    ``k(r) = exp(-r^2 / 2 h^2)`` and h the median distance between rows that differ. The gradient
+    passes through h: with h held fixed the value would not depend on the scale of a, but its
+    gradient would, and an encoder would shrink z for ever after a gain that never comes.
+    """
+    return _covariance(*_both(_kernel, a, b))
+
+
+def normalised_hsic(a: Tensor, b: Tensor) -> Tensor:
+    """``HSIC(a, b) / sqrt(HSIC(a, a) HSIC(b, b))``: between -1 and 1, at any scale.
+
+    The unbiased centred kernel alignment (Nguyen et al., 2021) with the kernels of `hsic`. Where a
+    or b is constant it is 0, and so is its gradient.
+    """
+    return _correlation(*_both(_kernel, a, b))
+
+
+def _both(
+    similarity: Callable[[Tensor], Tensor], a: Tensor, b: Tensor
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    for name, rows in {"a": a, "b": b}.items():
+        if rows.dim() != 2:
+            raise ValueError(
+                f"{name} has the shape {tuple(rows.shape)}; give it the shape (rows, columns)."
+            )
+    if len(a) != len(b):
+        raise ValueError(f"a has {len(a)} rows and b {len(b)}; they must have the same number.")
+    if len(a) < FEWEST_ROWS:
+        raise ValueError(
+            f"a and b have {len(a)} rows; a measure of dependence needs at least {FEWEST_ROWS}."
+        )
+    return similarity(a), similarity(b)
+
+
+def _distances(rows: Tensor) -> Tensor:
+    """Euclidean distances; rows that coincide are exactly 0 apart, with a gradient of 0."""
+    # By differences: through products, as is the default, equal rows end up some way apart.
+    return torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _kernel(rows: Tensor) -> Tensor:
+    """``exp(-r^2 / 2 h^2) - 1``; centring takes any constant off, and digits are kept without."""
+    apart = _distances(rows)
+    # Without the zeros: with many equal rows, as of an index with two values, h would be 0.
+    positive = apart[apart > 0]
+    bandwidth = positive.median() if len(positive) else apart.new_ones(())
+    return torch.expm1(-0.5 * (apart / bandwidth).square())
+
+
+def _u_centred(similarity: Tensor) -> Tensor:
+    """``s_ij - s_i. / (n - 2) - s_.j / (n - 2) + s_.. / ((n - 1)(n - 2))``, 0 on the diagonal."""
+    count = len(similarity)
+    sums = similarity.sum(1, keepdim=True) / (count - 2)
+    whole = similarity.sum() / ((count - 1) * (count - 2))
+    diagonal = torch.eye(count, dtype=torch.bool, device=similarity.device)
+    return (similarity - sums - sums.T + whole).masked_fill(diagonal, 0.0)
+
+
+def _covariance(first: Tensor, second: Tensor) -> Tensor:
+    count = len(first)
+    return (_u_centred(first) * _u_centred(second)).sum() / (count * (count - 3))
+
+
+def _correlation(first: Tensor, second: Tensor) -> Tensor:
+    return (_direction(first) * _direction(second)).sum()
+
+
+def _direction(similarity: Tensor) -> Tensor:
+    """The U-centred matrix at length 1; 0 where rounding is all that centring leaves of it."""
+    # Of about unit size first, so that no square is lost to underflow; directions are the same.
+    largest = similarity.detach().abs().max()
+    similarity = similarity / torch.where(largest > 0, largest, 1.0)
+    centred = _u_centred(similarity)
+    square = centred.square().sum()
+    rounding = 100 * torch.finfo(square.dtype).eps
+    there = square > rounding**2 * similarity.detach().square().sum()
+    return centred * there / torch.where(there, square, 1.0).sqrt()

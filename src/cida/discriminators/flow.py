@@ -1,0 +1,131 @@
+"""The flow discriminator: splines as the belief about u."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cida.discriminators.base import HALF_LOG_TURN, Discriminator, raw_variance, variance_of
+from cida.discriminators.fitting import few, lowest, merge_repeats
+
+__all__ = ["Flow"]
+
+MOST_OFF_CENTRE = 0.99  # the peak of a belief on a circle is then that of the floor on a line
+# No bin is over 100 times as high as another, and none below a quarter as wide: deep gaps between
+# modes, but no spikes on the values of an index of few values.
+SLOPE = 1e-2
+FIT_POINTS = 512
+
+
+class Flow(Discriminator):
+    """``L_d = -log |f_z'(u)| - log base(f_z(u))``: a flow with a spline of K bins a column.
+
+    The whole distribution of each column of u, what the paper leaves to future work (its
+    conclusion). On a `Line`, f is a shift and a scale, then a monotonic rational-quadratic spline
+    (Durkan et al., 2019), and the base a standard normal. On a `Periodic` column it is a Moebius
+    map, the shift and scale of a circle, then a circular spline (Rezende et al., 2020), and the
+    base is even. D(z) gives the very numbers of f: a belief is determined by them, and the ceiling
+    is that of the best f, which has no closed form. It is reached if and only if one f is the
+    best for every z. Columns are taken one by one; `Histogram` and `FullGaussian` see how they
+    go together. Log densities less 1/2 log 2 pi a column, as in eq. 3. Needs zuko (extra `flow`).
+
+    Arguments
+    ---------
+    bins: K.
+    """
+
+    def __init__(
+        self,
+        bins: int = 8,
+        body: nn.Module | None = None,
+        hidden: tuple[int, ...] = (128, 128, 128),
+    ) -> None:
+        super().__init__(body, hidden)
+        if bins < 2:
+            raise ValueError(f"bins must be at least 2, got {bins}.")
+        self.bins = bins
+
+    def place(self, u: Tensor) -> None:
+        _transforms()  # better here than after the first batch
+
+    @property
+    def belief_width(self) -> int:
+        assert self.space is not None, "build(...) sets the space"
+        return self.space.width * (3 * self.bins + 1)
+
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
+        assert self.space is not None
+        beliefs = params.reshape(len(params), self.space.width, -1).unbind(1)
+        pieces = torch.split(target, [c.embedding_width for c in self.space.columns], dim=1)
+        pairs = zip(beliefs, pieces, strict=True)
+        return torch.stack([self._column(belief, piece) for belief, piece in pairs]).sum(0)
+
+    def _column(self, belief: Tensor, point: Tensor) -> Tensor:
+        """The loss of one column; a point of two numbers is on a circle."""
+        sizes = [2, self.bins, self.bins, self.bins - 1]
+        frame, widths, heights, slopes = torch.split(belief, sizes, dim=1)
+        on_circle = point.shape[1] == 2
+        inner, log_slope = _moebius(frame, point) if on_circle else _affine(frame, point)
+        spline = _transforms().MonotonicRQSTransform(
+            widths.tanh(),
+            heights,
+            -2 * nn.functional.elu(-slopes / 2),  # below 2, and as it is where negative
+            bound=math.pi,  # half a turn; on a line 3.1 deviations, beyond which nothing is bent
+            slope=SLOPE,
+        )
+        outer, log_bend = spline.call_and_ladj(inner)
+        base = HALF_LOG_TURN if on_circle else outer.square() / 2
+        loss: Tensor = base - log_bend - log_slope
+        return loss
+
+    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+        assert self.space is not None
+        best = []
+        for number, column in enumerate(self.space.columns):
+            raw, share = few(*merge_repeats(u[:, number : number + 1], weights), FIT_POINTS)
+            best.append(self._fit(column.embed(raw).to(share.dtype), share))
+        return torch.cat(best)
+
+    def _fit(self, points: Tensor, share: Tensor) -> Tensor:
+        """The best numbers for one column: from no spline, and from two that are bent anyhow."""
+        mean = share @ points
+        variance = share @ (points - mean).square()
+        on_circle = len(mean) == 2
+        frame = mean if on_circle else torch.cat([mean, raw_variance(variance)])
+        generator = torch.Generator().manual_seed(0)
+        shape = (3, 3 * self.bins - 1)
+        bent = torch.randn(shape, generator=generator, dtype=share.dtype) / 2
+        bent[0] = 0
+        starts = torch.cat([frame.expand(3, 2), bent], dim=1)
+        return lowest(lambda belief: share @ self._column(belief[None], points), starts, 100)
+
+
+def _affine(frame: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
+    """``(u - shift) / scale``, and the log of its slope."""
+    variance = variance_of(frame[:, 1])
+    return (point[:, 0] - frame[:, 0]) / variance.sqrt(), -variance.log() / 2
+
+
+def _moebius(frame: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
+    """The angle of ``(1 - |w|^2) / |e - w|^2 (e - w) - w``, and the log of its slope in u.
+
+    It stretches the circle around the direction of w, the more the nearer w is to its rim.
+    """
+    w = MOST_OFF_CENTRE * frame / (1 + frame.square().sum(1, keepdim=True)).sqrt()
+    off = point - w
+    slope = (1 - w.square().sum(1)) / off.square().sum(1)
+    moved = slope[:, None] * off - w
+    return torch.atan2(moved[:, 1], moved[:, 0]), slope.log()
+
+
+def _transforms() -> Any:
+    try:
+        return import_module("zuko.transforms")
+    except ImportError as missing:
+        raise ImportError(
+            "discriminator 'flow' needs zuko, which is not installed; pip install 'cida[flow]'."
+        ) from missing

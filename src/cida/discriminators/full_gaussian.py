@@ -1,0 +1,66 @@
+"""The Gaussian discriminator with a full covariance."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cida.discriminators.base import Discriminator, raw_variance, variance_of
+
+__all__ = ["FullGaussian"]
+
+
+class FullGaussian(Discriminator):
+    """``L_d = sum_j r_j^2 / (2 v_j) + 1/2 log v_j``, ``r_j = e_j - sum_{k<j} W_jk e_k``.
+
+    Eq. 3 with all covariances of the embedding's columns: ``e = u - mu``, and by the modified
+    Cholesky decomposition ``Cov = L diag(v) L^T`` with ones on the diagonal of L and
+    ``W = 1 - L^-1``, so that every choice of the numbers is a covariance. At its best D gives
+    E[u|z] and Cov[u|z]. The ceiling is d/2 + 1/2 log det Cov[u] for d columns, reached if and only
+    if both are the same for every z. On a circle it sees what a variance a column does not:
+    opposite angles on a diagonal. With ``W = 0`` it is the `Gaussian` head. The belief holds the
+    means, the unbounded numbers from which the v come, then the rows of W below its diagonal.
+    """
+
+    @property
+    def belief_width(self) -> int:
+        width = self.embedding_width
+        return 2 * width + width * (width - 1) // 2
+
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
+        mean, variance, weight = self._unpack(params)
+        error = target - mean
+        rest = error - (weight @ error[:, :, None])[:, :, 0]
+        return (rest.square() / (2 * variance) + variance.log() / 2).sum(1)
+
+    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+        embedding = self.target(u).to(weights.dtype)
+        mean = weights @ embedding
+        error = embedding - mean
+        covariance = error.T @ (weights[:, None] * error)
+        variance, below = covariance.diagonal().clone(), []
+        for j in range(1, len(mean)):
+            # Each column regressed on those before it. A pseudo-inverse: on two points of a circle
+            # sine follows from cosine, and a third column would have no unique weights.
+            before = torch.linalg.pinv(covariance[:j, :j], rtol=1e-10, hermitian=True)
+            below.append(before @ covariance[:j, j])
+            variance[j] -= covariance[:j, j] @ below[-1]
+        return torch.cat([mean, raw_variance(variance), *below])
+
+    def moments(self, params: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean and the covariance that a belief stands for, in the embedding."""
+        mean, variance, weight = self._unpack(params)
+        one = torch.eye(mean.shape[1], dtype=params.dtype, device=params.device)
+        lower = torch.linalg.solve_triangular(
+            one - weight, one.expand_as(weight), upper=False, unitriangular=True
+        )
+        return mean, (lower * variance[:, None, :]) @ lower.mT
+
+    def _unpack(self, params: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Means and v, each ``(rows, columns)``, and W, ``(rows, columns, columns)``."""
+        width = self.embedding_width
+        mean, raw, below = torch.split(params, [width, width, self.belief_width - 2 * width], dim=1)
+        rows, columns = torch.tril_indices(width, width, offset=-1, device=params.device)
+        weight = params.new_zeros(len(params), width, width)
+        weight[:, rows, columns] = below
+        return mean, variance_of(raw), weight

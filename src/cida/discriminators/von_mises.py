@@ -1,0 +1,115 @@
+"""The von Mises discriminator: the Gaussian's counterpart on a circle."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cida.discriminators.base import (
+    HALF_LOG_TURN,
+    VARIANCE_FLOOR,
+    Discriminator,
+    raw_variance,
+    variance_of,
+)
+from cida.space import Space
+
+__all__ = ["VonMises", "best_beliefs", "concentrated", "raw_natural", "von_mises_losses"]
+
+# The Gaussian's floor: for a large kappa the variance of an angle is 1 / kappa.
+MOST_CONCENTRATED = 1 / VARIANCE_FLOOR
+
+
+class VonMises(Discriminator):
+    """``L_d = log I_0(|eta|) - eta . (cos u, sin u) + 1/2 log 2 pi``, a von Mises belief.
+
+    For each `Periodic` column, in the natural parameters ``eta = kappa (cos mu, sin mu)``: the loss
+    is convex in them, direction and concentration have no seam, and ``eta = 0`` is the whole
+    circle. Each column on a `Line` has the Gaussian's mean and variance (eq. 3). At its best D
+    gives the mean of (cos u, sin u) given z and nothing else, so the ceiling is reached if and
+    only if that mean is the same for every z (and mean and variance of each straight column). The
+    full negative log density of the angle less 1/2 log 2 pi a column, so that for a large kappa it
+    is the Gaussian's loss with the variance 1 / kappa. The belief holds two numbers a column.
+    """
+
+    @property
+    def belief_width(self) -> int:
+        assert self.space is not None, "build(...) sets the space"
+        return 2 * self.space.width
+
+    def score(self, params: Tensor, target: Tensor) -> Tensor:
+        assert self.space is not None
+        return von_mises_losses(self.space, params.reshape(len(params), -1, 2), target)
+
+    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+        assert self.space is not None
+        points = self.target(u).to(weights.dtype)
+        return best_beliefs(self.space, points, weights[:, None])[0].flatten()
+
+
+def von_mises_losses(space: Space, beliefs: Tensor, points: Tensor) -> Tensor:
+    """The loss summed over columns; beliefs ``(..., columns, 2)``, points ``(..., embedding)``."""
+    total = points.new_zeros(())
+    for column, piece in enumerate(_pieces(space, points)):
+        belief = beliefs[..., column, :]
+        total = total + (_round(belief, piece) if space.turns[column] else _straight(belief, piece))
+    return total
+
+
+def _straight(belief: Tensor, point: Tensor) -> Tensor:
+    variance = variance_of(belief[..., 1])
+    return (belief[..., 0] - point[..., 0]).square() / (2 * variance) + variance.log() / 2
+
+
+def _round(belief: Tensor, point: Tensor) -> Tensor:
+    natural = concentrated(belief)
+    # Below the clamp the derivative of the root is 0, as that of log I_0 is at eta = 0.
+    kappa = natural.square().sum(-1).clamp(min=1e-30).sqrt()
+    # log I_0(kappa) - eta . e, where both terms are near kappa and their difference is small: the
+    # exponential of the Bessel function is taken out and paired with eta . e in a square.
+    off = (point - natural / kappa[..., None]).square().sum(-1)
+    loss: Tensor = HALF_LOG_TURN + torch.special.i0e(kappa).log() + kappa * off / 2
+    return loss
+
+
+def concentrated(raw: Tensor) -> Tensor:
+    """eta from two unbounded numbers: themselves, but for a length that stays below the most."""
+    return raw / (1 + (raw / MOST_CONCENTRATED).square().sum(-1, keepdim=True)).sqrt()
+
+
+def raw_natural(natural: Tensor) -> Tensor:
+    """The numbers that `concentrated` turns into eta (of a length just below the most)."""
+    length: Tensor = torch.linalg.vector_norm(natural, dim=-1, keepdim=True) / MOST_CONCENTRATED
+    stretch: Tensor = (1 - length.square()).clamp(min=1e-3).rsqrt()
+    return natural * stretch
+
+
+def best_beliefs(space: Space, points: Tensor, mass: Tensor) -> Tensor:
+    """For each column of mass ``(rows, K)`` the best constant belief, ``(K, columns, 2)``."""
+    share = mass / mass.sum(0).clamp(min=1e-12)
+    beliefs = []
+    for piece, turn in zip(_pieces(space, points), space.turns, strict=True):
+        mean = share.T @ piece
+        if turn:
+            beliefs.append(raw_natural(_concentration(mean)))
+        else:
+            variance = (share * (piece - mean.T).square()).sum(0)
+            beliefs.append(torch.stack([mean[:, 0], raw_variance(variance)], dim=1))
+    return torch.stack(beliefs, dim=1)
+
+
+def _concentration(mean: Tensor) -> Tensor:
+    """eta from the mean of (cos, sin): its length R solves ``I_1(kappa) / I_0(kappa) = R``."""
+    length: Tensor = torch.linalg.vector_norm(mean, dim=-1, keepdim=True)
+    most = 1 - 0.5 / MOST_CONCENTRATED
+    r = length.clamp(1e-12, most)
+    kappa: Tensor = r * (2 - r.square()) / (1 - r.square())
+    for _ in range(8):  # Newton; the start is right within a few per cent (Banerjee et al., 2005)
+        ratio = torch.special.i1e(kappa) / torch.special.i0e(kappa)
+        kappa = kappa - (ratio - r) / (1 - ratio / kappa - ratio.square())
+    return kappa * mean / length.clamp(min=1e-12)
+
+
+def _pieces(space: Space, points: Tensor) -> tuple[Tensor, ...]:
+    """The embedding of each raw column."""
+    return torch.split(points, [column.embedding_width for column in space.columns], dim=-1)

@@ -1,0 +1,51 @@
+"""A mixture of von Mises beliefs about u."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from cida.discriminators.mixture import Mixture, Parts
+from cida.discriminators.von_mises import best_beliefs, von_mises_losses
+
+__all__ = ["VonMisesMixture"]
+
+
+class VonMisesMixture(Mixture):
+    """``L_d = -log sum_k w_k(z) exp(-L_k(z))``, each ``L_k`` the loss of a `VonMises` belief.
+
+    Section 3.2 of the paper on a circle: several directions at once, such as morning and evening,
+    which one von Mises cannot hold apart from no direction at all. Columns on a `Line` have the
+    Gaussian's mean and variance in each component. With K = 1 it is the `VonMises` head. The
+    ceiling has no closed form: the best blind mixture is fitted by expectation-maximisation.
+
+    Arguments
+    ---------
+    components: K.
+    """
+
+    def __init__(
+        self,
+        components: int = 3,
+        body: nn.Module | None = None,
+        hidden: tuple[int, ...] = (128, 128, 128),
+    ) -> None:
+        super().__init__(components, body, hidden)
+
+    @property
+    def part_width(self) -> int:
+        assert self.space is not None, "build(...) sets the space"
+        return 2 * self.space.width
+
+    def unpack_parts(self, numbers: Tensor) -> Parts:
+        return (numbers.reshape(len(numbers), self.components, -1, 2),)
+
+    def pack_parts(self, parts: Parts) -> Tensor:
+        return parts[0].flatten()
+
+    def log_densities(self, points: Tensor, parts: Parts) -> Tensor:
+        assert self.space is not None
+        return -von_mises_losses(self.space, parts[0], points[:, None, :])
+
+    def best_parts(self, points: Tensor, mass: Tensor) -> Parts:
+        assert self.space is not None
+        return (best_beliefs(self.space, points, mass),)

@@ -1,0 +1,180 @@
+"""Layers that make an encoder probabilistic, and draws of them that repeat."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cida.networks.windows import FollowsIndex
+
+__all__ = [
+    "GaussianCode",
+    "GaussianEncoder",
+    "MonteCarloDropout",
+    "StochasticLayer",
+    "drawing",
+    "is_stochastic",
+    "monte_carlo",
+]
+
+M = TypeVar("M", bound=nn.Module)
+
+# The draw of each layer, as the seed of its numbers. Not kept in the layers: one model may predict
+# in several threads at once.
+_SEEDS: ContextVar[Mapping[nn.Module, int]] = ContextVar("seeds", default=MappingProxyType({}))
+
+
+class StochasticLayer(nn.Module):
+    """A layer that is random in training, rests in evaluation, and can be `drawing`."""
+
+    def generator(self) -> torch.Generator | None:
+        """What to draw from where the layer is `drawing`: the same numbers at each call."""
+        seed = _SEEDS.get().get(self)
+        return None if seed is None else torch.Generator().manual_seed(seed)
+
+
+class GaussianCode(StochasticLayer):
+    """``z = m + s * eps, eps ~ N(0, 1)``, from m and numbers r with ``s = softplus(r + b)``.
+
+    The footnote of section 3.1: the encoder gives mean and variance of a Gaussian; gradients reach
+    both since eps does not depend on them. The input is (m, r), twice as wide as z. In training
+    each row has its own eps, in evaluation z is m; in draw k all rows share eps_k.
+
+    Arguments
+    ---------
+    start: s where r is 0, so about where training begins. Training finds its own s, and on the toy
+        worlds it stays near 0.1, or comes back to it from 1, while z itself grows far larger; from
+        0.01 it hardly grows.
+    """
+
+    def __init__(self, start: float = 0.1) -> None:
+        super().__init__()
+        if not (start > 0 and math.isfinite(start)):
+            raise ValueError(f"start must be a number above 0, got {start!r}.")
+        self.start = start
+        self.shift = math.log(math.expm1(start))
+
+    def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and deviation of z for each row."""
+        if x.shape[-1] % 2:
+            raise ValueError(
+                f"GaussianCode got {x.shape[-1]} numbers a row; give it a mean and a deviation for "
+                "each number of z, twice the width of z."
+            )
+        mean, raw = x.chunk(2, dim=-1)
+        return mean, nn.functional.softplus(raw + self.shift)
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean, deviation = self.moments(x)
+        generator = self.generator()
+        if generator is not None:
+            noise = torch.randn(mean.shape[1:], generator=generator, dtype=torch.float64).to(mean)
+        elif self.training:
+            noise = torch.randn_like(mean)
+        else:
+            return mean
+        return torch.addcmul(mean, deviation, noise)
+
+    def extra_repr(self) -> str:
+        return f"start={self.start}"
+
+
+class MonteCarloDropout(StochasticLayer):
+    """``x -> x * mask / (1 - p)``, each number (or channel) dropped with probability p.
+
+    The supplement's dropout switch (Gal and Ghahramani, ICML 2016): dropout as a sample of the
+    encoder. In training and evaluation it is torch's dropout, bit for bit: a mask for each row, and
+    none. In draw k all rows share mask_k.
+
+    Arguments
+    ---------
+    p: the share that is dropped.
+    channels: whether whole channels are dropped, as by torch's ``Dropout2d``.
+    """
+
+    def __init__(self, p: float = 0.1, channels: bool = False) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"p must be at least 0 and below 1, got {p!r}.")
+        self.p = p
+        self.channels = channels
+
+    def forward(self, x: Tensor) -> Tensor:
+        generator = self.generator()
+        if generator is None:
+            drop = nn.functional.dropout2d if self.channels else nn.functional.dropout
+            return drop(x, self.p, self.training)
+        shape = (x.shape[1], *(1,) * (x.dim() - 2)) if self.channels else x.shape[1:]
+        kept = torch.rand(shape, generator=generator, dtype=torch.float64) >= self.p
+        return x * (kept / (1 - self.p)).to(x)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, channels={self.channels}"
+
+
+class GaussianEncoder(nn.Module):
+    """``z ~ N(m, s^2), (m, s) = E(x, u)``: an encoder of twice the width, then `GaussianCode`."""
+
+    def __init__(self, body: nn.Module, start: float = 0.1) -> None:
+        super().__init__()
+        self.body = body
+        self.code = GaussianCode(start)
+
+    def fit_index(self, x: Tensor, index: Tensor) -> None:
+        """Fits the encoder along the index, where it has a layer that follows it."""
+        if isinstance(self.body, FollowsIndex):
+            self.body.fit_index(x, index)
+
+    def forward(self, x: Tensor, *index: Tensor) -> Tensor:
+        z: Tensor = self.code(self.body(x, *index))
+        return z
+
+
+def monte_carlo(module: M) -> M:
+    """Makes torch's dropout layers below the module `MonteCarloDropout`; gives the module back.
+
+    Training stays as it is, bit for bit; what was dropout for training alone is now also drawn in
+    prediction.
+    """
+    for parent in list(module.modules()):
+        for name, layer in parent.named_children():
+            if isinstance(layer, nn.Dropout | nn.Dropout2d):
+                drawn = MonteCarloDropout(layer.p, channels=isinstance(layer, nn.Dropout2d))
+                setattr(parent, name, drawn.train(layer.training))
+    return module
+
+
+def is_stochastic(module: nn.Module) -> bool:
+    """Whether the module has a layer that can be drawn."""
+    return bool(_layers(module))
+
+
+@contextmanager
+def drawing(module: nn.Module, draw: int) -> Iterator[None]:
+    """Inside, every stochastic layer of the module gives draw number ``draw``, for all rows alike.
+
+    The numbers depend on the draw and on the layer's place among the others, on nothing else: so a
+    prediction repeats, and does not depend on the rows beside it. torch's random state is not used.
+    """
+    seeds: dict[nn.Module, int] = {
+        layer: int(np.random.SeedSequence((draw, place)).generate_state(1)[0])
+        for place, layer in enumerate(_layers(module))
+    }
+    token = _SEEDS.set({**_SEEDS.get(), **seeds})
+    try:
+        yield
+    finally:
+        _SEEDS.reset(token)
+
+
+def _layers(module: nn.Module) -> list[StochasticLayer]:
+    """Each stochastic layer once, in the order in which the module holds them."""
+    return [layer for layer in module.modules() if isinstance(layer, StochasticLayer)]
