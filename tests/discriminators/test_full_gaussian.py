@@ -14,7 +14,7 @@ from cida.discriminators.base import VARIANCE_FLOOR
 SPACES = {
     "line": Line(2.0, 3.0),
     "circle": Periodic(24.0),
-    "two columns": Product([Line(1.0, 2.0), Periodic(360.0)]),
+    "two columns": Product([Line(1.0, 2.0), Periodic(24.0)]),
     "four numbers": Product([Line(), Line(), Periodic(10.0)]),
 }
 spaces = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)

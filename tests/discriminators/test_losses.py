@@ -9,9 +9,14 @@ from cida.discriminators import (
     DISCRIMINATORS,
     L1,
     L2,
+    Flow,
+    FullGaussian,
     Gaussian,
     Histogram,
     Mixture,
+    SkewNormal,
+    VonMises,
+    VonMisesMixture,
     named_discriminator,
 )
 from cida.discriminators.base import VARIANCE_FLOOR, raw_variance, variance_of
@@ -30,6 +35,11 @@ HEADS = {
     "mixture": lambda: Mixture(components=3),
     "soft histogram": lambda: Histogram(bins=6, kernel=0.7),
     "hard histogram": lambda: Histogram(bins=6, kernel=0.0),
+    "skew": SkewNormal,
+    "von mises": VonMises,
+    "von mises mixture": lambda: VonMisesMixture(components=2),
+    "full gaussian": FullGaussian,
+    "flow": lambda: Flow(bins=4),
 }
 
 

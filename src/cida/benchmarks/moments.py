@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -21,12 +22,13 @@ from cida.networks import PlainEncoder
 from cida.space import Line, Space
 from cida.training import isolated
 
-__all__ = ["MOMENTS", "ShortcutNetworks", "StartPoints", "exact_rows", "start_gradient"]
+__all__ = ["MOMENTS", "ExactRung", "ShortcutNetworks", "StartPoints", "start_of"]
 
 Array = np.ndarray[Any, Any]
 
 HIDDEN = (64, 64)
-TRAINING_STEPS = 600
+TRAINING_STEPS = 1000
+CASES, PLACES = 25, 300  # values of x0 and of u in an exact rung
 
 
 @dataclass(frozen=True)
@@ -55,55 +57,83 @@ class ShortcutNetworks:
         return encoder
 
 
-def exact_rows(rung: str, places: int = 600, levels: int = 6) -> tuple[Tensor, Tensor]:
-    """x and u of the rung without the chance of a draw: every case at every place and noise.
+@dataclass(frozen=True)
+class ExactRung:
+    """A rung without the chance of a draw: cases x, places u and the chance of each pair.
 
-    What is equal by design is equal here, up to the distance between places: a head that is blind
-    to the rung has nothing to learn.
+    Cases are all values of the switches at a grid of x0, ordered by it; what is equal by design is
+    equal here, up to the distance between places, so that a head that is blind to the rung has
+    nothing to learn.
     """
-    u = quantile((np.arange(places) + 0.5) / places)
-    noise = SHORTCUT_NOISE * norm.ppf((np.arange(levels) + 0.5) / levels)
-    cases = []
-    for shortcut, first, second in product((-1, 1), repeat=3):
-        here = u[
-            np.isin(side(u, rung), [shortcut, 0] if first * second == shortcut else [shortcut])
-        ]
-        grid = np.stack(np.meshgrid(here, shortcut + noise, indexing="ij"), axis=-1).reshape(-1, 2)
-        others = np.broadcast_to([first, second], grid.shape)
-        cases.append(np.column_stack([grid[:, 1], others, grid[:, 0]]))
-    rows = torch.from_numpy(np.concatenate(cases))
-    return rows[:, :3].float(), rows[:, 3:]
+
+    x: Tensor
+    u: Tensor
+    chance: Tensor
+
+    @classmethod
+    def of(cls, rung: str) -> ExactRung:
+        grid = np.linspace(-2.5, 2.5, CASES)
+        x = np.array([(x0, *others) for x0 in grid for others in product((-1, 1), repeat=2)])
+        u = quantile((np.arange(PLACES) + 0.5) / PLACES)
+        where = side(u, rung)
+        shortcut = np.where(where == 0, x[:, 1:].prod(axis=1)[:, None], where)
+        chance = norm.pdf(x[:, :1], shortcut, SHORTCUT_NOISE)
+        parts = (x, u[:, None], chance / chance.sum())
+        return cls(torch.from_numpy(x).float(), *map(torch.from_numpy, parts[1:]))
+
+    def by_shortcut(self) -> tuple[Tensor, Tensor]:
+        """The distinct values of x0, and the chance of each with each place."""
+        return self.x[::4, :1], self.chance.view(CASES, 4, PLACES).sum(1).float()
 
 
-def start_gradient(head: Discriminator, rung: str) -> float:
-    """``|d V_d / d E|`` at ``z = x0``: what a discriminator at its best tells that encoder."""
-    x, u = exact_rows(rung)
-    space = Line().fit(u)
-    encoder = ShortcutNetworks().encoder(space, 0)
-    with isolated(0):
-        with torch.no_grad():
-            z = encoder(x)
-        head.build(1, space, u)
-        _play_its_best(head, z, u)
-    return _norm(head.loss(head(encoder(x)), u).mean(), encoder)
+def start_of(head: Discriminator, rung: str, seed: int) -> dict[str, float]:
+    """What a discriminator at its best sees at ``z = x0``, and what it tells that encoder.
+
+    How far it gets below its ceiling, and ``|d V_d / d E|``.
+    """
+    exact = ExactRung.of(rung)
+    space = Line().fit(exact.u)
+    encoder = ShortcutNetworks().encoder(space, seed)
+    with isolated(seed):
+        head.build(1, space, exact.u)
+        target = head.target(exact.u).float()
+        z, chance = exact.by_shortcut()
+        _play_its_best(head, lambda: _value(head, z, target, chance))
+    value = _value(head, encoder(exact.x), target, exact.chance.float())
+    return {
+        "seen at the start": float(head.blind_score(target).mean() - value.detach()),
+        "gradient at the start": _norm(value, encoder),
+    }
 
 
-def start_pull(kind: type[Penalised], rung: str) -> float:
+def _value(head: Discriminator, z: Tensor, target: Tensor, chance: Tensor) -> Tensor:
+    """``V_d``: the loss of each belief at each place, by the chance of the pair."""
+    belief = head(z).repeat_interleave(len(target), dim=0)
+    loss = head.score(belief, target.repeat(len(z), 1))
+    return loss @ chance.flatten()
+
+
+def start_pull(kind: type[Penalised], rung: str, seed: int) -> dict[str, float]:
     """The same for a game with a measure of dependence, which needs no adversary."""
-    x, u = exact_rows(rung, 150, 4)
-    space = Line().fit(u)
-    game = kind(ShortcutNetworks().encoder(space, 0), nn.Identity(), space)
-    return _norm(game.measure(game.encoder(x), space.embed(u).float()), game.encoder)
+    world = ladder(rung, seed=seed)
+    space = Line().fit(torch.from_numpy(world.u)[:, None])
+    game = kind(ShortcutNetworks().encoder(space, seed), nn.Identity(), space)
+    index = space.embed(torch.from_numpy(world.u)[:, None]).float()
+    z = game.encoder(torch.from_numpy(world.x).float())
+    dependence = game.measure(z, index)
+    return {
+        "seen at the start": float(dependence.detach()),
+        "gradient at the start": _norm(dependence, game.encoder),
+    }
 
 
-def _play_its_best(head: Discriminator, z: Tensor, u: Tensor) -> None:
-    """Trains D on all rows at once with a rate that falls to nothing."""
+def _play_its_best(head: Discriminator, value: Callable[[], Tensor]) -> None:
+    """Trains D on all there is at once, at a rate that falls to nothing."""
     optimiser = torch.optim.Adam(head.parameters(), fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 5e-3, total_steps=TRAINING_STEPS)
-    target = head.target(u).float()
     for _ in range(TRAINING_STEPS):
         optimiser.zero_grad()
-        head.score(head(z), target).mean().backward()  # type: ignore[no-untyped-call]
+        value().backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         schedule.step()
 
@@ -125,10 +155,12 @@ class StartPoints(WorldPoints):
             return found
         kind = named_game(model.game)
         if issubclass(kind, Penalised):
-            gradient = start_pull(kind, self.rung)
+            start = start_pull(kind, self.rung, model.random_state)
         else:
-            gradient = start_gradient(named_discriminator(model.discriminator), self.rung)
-        return {**found, "more": {**found["more"], "gradient at the start": gradient}}
+            start = start_of(
+                named_discriminator(model.discriminator), self.rung, model.random_state
+            )
+        return {**found, "more": {**found["more"], **start}}
 
 
 METHODS = (
@@ -141,6 +173,7 @@ METHODS = (
 BEST: Settings = {
     "index_in_encoder": False,
     "balance_bins": 1,
+    "curriculum": 0.0,
     "hidden": HIDDEN,
     "encoding_width": 8,
     "lambda_d": 10.0,

@@ -49,6 +49,7 @@ AS_IN_THE_PAPER: Settings = {
     "lambda_d": 2.0,
     "discriminator_steps": 1,
     "ceiling": False,
+    "curriculum": 0.0,
     "balance_bins": 1,
     "learning_rate": 1e-4,
     "schedule": "constant",

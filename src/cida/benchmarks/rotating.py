@@ -213,7 +213,7 @@ PROTOCOLS = {
 }
 ROTATING_METHODS = (
     "source-only", "adda", "dann-merged", "dann", "cdann", "mdd", "cua", "cida", "pcida",
-    "histogram", "histogram-line", "oracle",
+    "von-mises", "von-mises-mixture", "histogram", "histogram-line", "oracle",
 )  # fmt: skip
 
 

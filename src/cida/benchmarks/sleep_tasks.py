@@ -45,6 +45,7 @@ BEST: Settings = {
     "balance_bins": 12,
     "discriminator_steps": 1,
     "lambda_d": 0.2,
+    "curriculum": 0.0,
     "steps": 400,
 }
 BEST_OF: dict[str, Settings] = {

@@ -120,7 +120,7 @@ def _gap(method: str, means: Mapping[str, float]) -> Cells:
 
 
 def _further(rows: Sequence[Row]) -> Cells:
-    """The mean of each figure that the rows have beside accuracy; of shares by class in per cent."""
+    """The mean of each figure that the rows have beside accuracy; shares by class in per cent."""
     known: list[dict[str, Any]] = [row.more for row in rows if row.more]
     found: Cells = {}
     for name, first in known[0].items() if known else ():

@@ -114,11 +114,11 @@ PROTOCOLS = {"points": "all rows are trained on, the target's without labels, an
 # The game alone, as it is without the choices that the default makes.
 _ALONE: Settings = {"index_in_encoder": False, "steps": 2000}
 OF_METHOD: dict[str, Settings] = {
-    "source-only": _ALONE,
+    "source-only": {"index_in_encoder": False},
     "histogram": _ALONE,
     "given-prediction": _ALONE,
     "distance-correlation": _ALONE,
-    "oracle": {"index_in_encoder": True, "steps": 2000},
+    "oracle": {"index_in_encoder": True},
 }
 METHODS = (
     "source-only", "histogram", "given-prediction", "distance-correlation", "default", "oracle",

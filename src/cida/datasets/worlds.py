@@ -46,9 +46,9 @@ def moons(rows: int = ROWS, seed: int = 0) -> World:
 
 
 def drifting_regression(rows: int = ROWS, seed: int = 0) -> World:
-    """``y = sin(2 s0) + s1 / 2`` and noise of 0.1; x is s, carried along an arc by u; source u <= 4.
+    """``y = sin(2 s0) + s1 / 2`` and noise of 0.1; x is s, carried along an arc by u.
 
-    u runs from 0 to 10, as years might; s is standard normal at every u.
+    u runs from 0 to 10, as years might, the source up to 4; s is standard normal at every u.
     """
     random = _random(rows, seed)
     u = random.uniform(0, 10, rows)
@@ -69,7 +69,8 @@ def plane(rows: int = ROWS, seed: int = 0) -> World:
     y, x = _two_classes(random, rows, 3)
     x[:, 0] += 4 * u[:, 0] * u[:, 1]
     x[:, 1] += 2 * (u[:, 0] - u[:, 1])
-    return World("plane", x, y, u, (u < 0.5).all(axis=1))
+    source: Array = np.all(u < 0.5, axis=1)
+    return World("plane", x, y, u, source)
 
 
 def hours(rows: int = ROWS, seed: int = 0) -> World:

@@ -41,6 +41,7 @@ class Discriminator(nn.Module, ABC):
     """
 
     blind: Tensor
+    sees_all = False  # whether two different p(u|z) always look different to it
 
     def __init__(
         self, body: nn.Module | None = None, hidden: tuple[int, ...] = (128, 128, 128)

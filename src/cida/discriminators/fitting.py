@@ -19,7 +19,7 @@ def merge_repeats(points: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Distinct points with their summed weights: an index of 30 values is 30 points, not 3,000."""
     distinct, where = torch.unique(points, dim=0, return_inverse=True)
     share = weights.new_zeros(len(distinct)).index_add_(0, where, weights)
-    return distinct, share
+    return distinct[share > 0], share[share > 0]
 
 
 def few(points: Tensor, share: Tensor, most: int = 4096) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ __all__ = ["Flow"]
 
 MOST_OFF_CENTRE = 0.99  # the peak of a belief on a circle is then that of the floor on a line
 # No bin is over 100 times as high as another, and none below a quarter as wide: deep gaps between
-# modes, but no spikes on the values of an index of few values.
+# modes, but blunt spikes only on the values of an index of few values.
 SLOPE = 1e-2
 FIT_POINTS = 512
 
@@ -37,6 +37,8 @@ class Flow(Discriminator):
     ---------
     bins: K.
     """
+
+    sees_all = True
 
     def __init__(
         self,
@@ -91,17 +93,18 @@ class Flow(Discriminator):
         return torch.cat(best)
 
     def _fit(self, points: Tensor, share: Tensor) -> Tensor:
-        """The best numbers for one column: from no spline, and from two that are bent anyhow."""
+        """The best numbers for one column.
+
+        From no spline, which ends lowest nearly always, and from one bent anyhow: where all is
+        symmetric, no spline is where the slope is zero.
+        """
         mean = share @ points
         variance = share @ (points - mean).square()
-        on_circle = len(mean) == 2
-        frame = mean if on_circle else torch.cat([mean, raw_variance(variance)])
+        frame = mean if len(mean) == 2 else torch.cat([mean, raw_variance(variance)])
         generator = torch.Generator().manual_seed(0)
-        shape = (3, 3 * self.bins - 1)
-        bent = torch.randn(shape, generator=generator, dtype=share.dtype) / 2
-        bent[0] = 0
-        starts = torch.cat([frame.expand(3, 2), bent], dim=1)
-        return lowest(lambda belief: share @ self._column(belief[None], points), starts, 100)
+        bent = torch.randn(3 * self.bins - 1, generator=generator, dtype=share.dtype) / 2
+        starts = [torch.cat([frame, shape]) for shape in (torch.zeros_like(bent), bent)]
+        return lowest(lambda belief: share @ self._column(belief[None], points), starts, rounds=300)
 
 
 def _affine(frame: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:

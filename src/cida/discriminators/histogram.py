@@ -35,6 +35,7 @@ class Histogram(Discriminator):
 
     anchors: Tensor
     bandwidth: Tensor
+    sees_all = True
 
     def __init__(
         self,

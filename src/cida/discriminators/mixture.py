@@ -29,6 +29,8 @@ class Mixture(Discriminator):
     components: K.
     """
 
+    sees_all = True
+
     def __init__(
         self,
         components: int = 5,

@@ -23,12 +23,12 @@ from cida.diagnostics.accuracy import Metric
 from cida.discriminators import Discriminator, named_discriminator
 from cida.estimators import inputs, parameters, players, prediction, saving, schedule
 from cida.estimators.balance import nearer, warn_label_shift
-from cida.estimators.coordinates import IndexMode, choose_coordinates
+from cida.estimators.choices import choose, choose_space
 from cida.estimators.inputs import Array, CidaWarning, Labels
 from cida.estimators.scaling import Scaling
 from cida.games import Game, PredictionLoss, named_game
 from cida.networks import is_stochastic
-from cida.space import Line, Space
+from cida.space import Line, Space, line_space
 from cida.training import Callback, Event, Trainer, isolated
 from cida.training.progress import ProgressBar
 
@@ -45,7 +45,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     __metadata_request__transform: ClassVar = {"domain_index": True}
     __metadata_request__score: ClassVar = {"domain_index": True}
 
-    discriminator: str | Discriminator | None = "histogram"
+    discriminator: str | Discriminator | None = "auto"
     game: str | type[Game] = "adversarial"
     space: Space | None = None
     encoder: nn.Module | None = None
@@ -53,14 +53,14 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     index_in_encoder: bool | Literal["auto", "frame", "axes", "windows"] = "auto"
     stochastic: Literal["gaussian", "dropout"] | None = None
     draws: int = 32
-    hidden: Sequence[int] = (128, 128, 128)
+    hidden: Sequence[int] | None = None
     encoding_width: int = 32
     predictor_hidden: Sequence[int] = (64,)
     batch_norm: bool = False
-    lambda_d: float = 1.0
+    lambda_d: float | None = None
     discriminator_steps: int = 2
     ceiling: bool = True
-    curriculum: float = 0.0
+    curriculum: float | None = None
     stages: int = 20
     balance_bins: int = 30
     steps: int | None = None
@@ -143,7 +143,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         x = self._read_x(X, reset=True)
         parameters.check_parameters(self.get_params(deep=False), len(x))
         named_game(self.game)  # a misspelt name is told even where none plays
-        if self.discriminator is not None:
+        if self.discriminator not in (None, "auto"):
             named_discriminator(self.discriminator)
         labels = self._read_labels(y, len(x), domain_index is not None, source)
         weight = inputs.read_weight(labels, sample_weight, x)
@@ -157,7 +157,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self.index_width_: int | None = None
         else:
             u = inputs.check_index(domain_index, len(x))
-            self.space_ = inputs.fit_space(self.space, u)
+            self.space_ = inputs.fit_space(self.space or choose_space(x, u), u)
             self.index_width_ = self.space_.width
             if self.discriminator is not None and labels.labelled.all():
                 warnings.warn(
@@ -185,7 +185,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.n_features_in_ = self._row_shape[0]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # an earlier fit's
-        self.space_ = inputs.fit_space(self.space, rows.u)
+        self.space_ = inputs.fit_space(self.space or line_space(rows.u.shape[1]), rows.u)
         self.index_width_ = self.space_.width
         self._index_names = None
         self._scaling = Scaling.none()
@@ -214,7 +214,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         adapting = self.discriminator is not None and len(rows.sources) < len(rows)
         if self.nearness < 1 and 0 < len(rows.sources) < len(rows):
             rows = nearer(self.space_, rows, self.nearness)
-        self.index_mode_ = self._choose_mode(rows)
+        self.choices_ = choose(self, rows)
         training = schedule.make_training(self, len(rows), adapting, seed)
         with isolated(seed):
             self.game_ = players.build_game(self, rows, adapting)
@@ -228,28 +228,9 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with isolated(seed):  # rows may be made as they are dealt
             self._learn_residuals(rows)
 
-    def _choose_mode(self, rows: Rows) -> IndexMode:
-        if self.index_in_encoder != "auto":
-            return self.index_in_encoder
-        if (
-            self.discriminator is None
-            or self.encoder is not None
-            or len(self._row_shape) != 1
-            or self.index_width_ is None
-        ):
-            return False
-        return choose_coordinates(self.space_, rows)
-
     @property
     def _index_is_input(self) -> bool:
-        return self._index_mode is not False
-
-    @property
-    def _index_mode(self) -> IndexMode:
-        """How the encoder sees u, once the data are known."""
-        if self.index_width_ is None:
-            return False
-        return self.index_mode_
+        return self.choices_.index_mode is not False
 
     # --- reading what the user passes ------------------------------------------------------------
 
@@ -296,7 +277,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             if self._index_is_input:
                 raise ValueError(
                     "domain_index is missing, and the encoder takes it as an input "
-                    f"(index_in_encoder={self._index_mode!r}); give the index of each row."
+                    f"(index_in_encoder={self.choices_.index_mode!r}); give the index of each row."
                 )
             return torch.zeros(rows, self.index_width_, dtype=torch.float64)
         u = inputs.check_index(domain_index, rows, self.index_width_)

@@ -38,8 +38,9 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", an instance, or
-        None for no adversary (Source-Only).
+    discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", "skew",
+        "von-mises", "von-mises-mixture", "full-gaussian", "flow", an instance, or None for no
+        adversary (Source-Only).
     game : "adversarial", "conditional" (the discriminator also sees the prediction),
         "given-prediction" (z hides only what the prediction does not say, for labels that depend
         on u), "distance-correlation" or "hsic" (a measure of dependence in the discriminator's

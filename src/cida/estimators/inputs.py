@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from torch import Tensor
 
 from cida.batch import Rows
-from cida.space import Space, line_space, thinned
+from cida.space import Space, thinned
 from cida.training import isolated
 
 __all__ = ["CidaWarning", "Labels"]
@@ -172,9 +172,8 @@ def _numbers(raw: Array) -> Array:
     )
 
 
-def fit_space(space: Space | None, u: Tensor) -> Space:
+def fit_space(space: Space, u: Tensor) -> Space:
     """The space scaled to u; refuses a column that never changes or a width that does not fit."""
-    space = line_space(u.shape[1]) if space is None else space
     if not isinstance(space, Space):
         raise TypeError(
             f"space is {space!r}; give an instance such as cida.Line(), cida.Periodic(24) or "

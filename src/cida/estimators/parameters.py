@@ -44,6 +44,7 @@ _LEAST = {
     "weight_decay": 0,
     "nearness": 0,
 }
+CHOSEN = ("curriculum", "hidden", "lambda_d", "steps", "batch_size", "source_batch_size")  # if None
 _FRACTIONS = ("lambda_d", "curriculum", "averaging", "weight_decay", "nearness")
 
 
@@ -67,14 +68,16 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
     """Refuses settings that cannot work, by name."""
     for name in _LEAST:
         value = parameters[name]
-        if value is None and name in ("steps", "batch_size", "source_batch_size"):
+        if value is None and name in CHOSEN:
             continue
         check_least(name, value)
     for name, most in {"averaging": 0.999999, "curriculum": 1.0, "nearness": 1.0}.items():
-        if parameters[name] > most:
+        if parameters[name] is not None and parameters[name] > most:
             raise ValueError(f"{name} must be at most {most}, got {parameters[name]!r}.")
     for name in ("hidden", "predictor_hidden"):
         hidden = parameters[name]
+        if hidden is None and name in CHOSEN:
+            continue
         widths = list(hidden) if isinstance(hidden, Sequence | np.ndarray) else []
         none = isinstance(hidden, Sequence) and not widths and name == "predictor_hidden"
         if not (widths or none) or not all(isinstance(w, Integral) and int(w) >= 1 for w in widths):

@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 from cida.batch import Rows
-from cida.discriminators import Discriminator, named_discriminator
+from cida.discriminators import Discriminator
 from cida.estimators import parameters
+from cida.estimators.choices import choose_head
 from cida.games import Game, Parts, SourceOnly, named_game
 from cida.networks import (
     MLP,
@@ -56,10 +57,10 @@ def build_game(model: CIDAEstimator, rows: Rows, adapting: bool) -> Game:
         u=rows.u,
         encoding_width=width,
         output_width=outputs,
-        discriminator=_make_discriminator(model),
+        discriminator=_make_discriminator(model, rows),
         prediction_loss=model._prediction_loss(),
         index_in_encoder=model._index_is_input,
-        lambda_d=model.lambda_d,
+        lambda_d=model.choices_.lambda_d,
         discriminator_steps=model.discriminator_steps,
         ceiling=model.ceiling,
     )
@@ -85,16 +86,17 @@ def make_encoder(model: CIDAEstimator, shape: Sequence[int]) -> nn.Module:
 
 
 def _built_in(model: CIDAEstimator, features: int, outputs: int, dropout: float = 0.0) -> nn.Module:
-    if (mode := model._index_mode) in ("frame", "axes"):
+    hidden, mode = model.choices_.hidden, model.choices_.index_mode
+    if mode in ("frame", "axes"):
         parameters.check_frame(model.space_, features)
         follow: Literal["path", "axes"] = "axes" if mode == "axes" else "path"
-        return FramedEncoder(features, model.hidden, outputs, dropout, follow)
+        return FramedEncoder(features, hidden, outputs, dropout, follow)
     index_width = model.space_.embedding_width
-    if model._index_mode == "windows":  # it has dropout of its own, probabilistic or not
-        return TabularEncoder(features, (), (), index_width, model.hidden, outputs)
+    if mode == "windows":  # it has dropout of its own, probabilistic or not
+        return TabularEncoder(features, (), (), index_width, hidden, outputs)
     if model._index_is_input:
-        return IndexedEncoder(features, index_width, model.hidden, outputs, dropout=dropout)
-    return PlainEncoder(features, model.hidden, outputs, dropout)
+        return IndexedEncoder(features, index_width, hidden, outputs, dropout=dropout)
+    return PlainEncoder(features, hidden, outputs, dropout)
 
 
 def make_predictor(model: CIDAEstimator, width: int) -> nn.Module:
@@ -104,8 +106,8 @@ def make_predictor(model: CIDAEstimator, width: int) -> nn.Module:
     return MLP(width, model.predictor_hidden, model._output_width(), model.batch_norm)
 
 
-def _make_discriminator(model: CIDAEstimator) -> Discriminator:
-    discriminator = named_discriminator(model.discriminator)
+def _make_discriminator(model: CIDAEstimator, rows: Rows) -> Discriminator:
+    discriminator = choose_head(model, rows)
     discriminator.batch_norm = model.batch_norm
     return discriminator
 

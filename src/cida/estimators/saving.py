@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from cida.discriminators import DISCRIMINATORS, Discriminator
 from cida.estimators import players
+from cida.estimators.choices import Choices
 from cida.estimators.inputs import CidaWarning, one_line, outside
 from cida.estimators.scaling import Scaling
 from cida.games import GAMES
@@ -54,6 +55,7 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
         "features": model.n_features_in_,
         "feature_names": _names(model),
         "labels": model._label_state(),
+        "choices": {k: plain(v) for k, v in vars(model.choices_).items()},
     }
     write_model_file(path, tensors, header)
 
@@ -132,6 +134,7 @@ def _rebuild(
     model._seen = tensors.pop("index_seen")
     model._n_features_out = header["encoding_width"]
     model.n_steps_ = header["steps"]
+    model.choices_ = Choices(**{k: _object(v) for k, v in header["choices"].items()})
     model.history_ = []
     game = players.source_only(
         model,

@@ -35,6 +35,7 @@ TABLE_SETTINGS: Mapping[str, Any] = {
     "nearness": 0.5,
     "weight_decay": 3.0,
     "lambda_d": 2.0,
+    "curriculum": 0.0,
     "discriminator_steps": 1,
     "source_batch_size": 128,
     "learning_rate": 1e-3,

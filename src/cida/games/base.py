@@ -133,6 +133,7 @@ class Game(nn.Module, ABC):
     # added, and the share of the steps to widen the range over where the user names none.
     newest_share = 0.0
     least_curriculum = 0.0
+    usual_lambda = 1.0  # lambda_d where the user names none
     conditional = False  # whether z may depend on u as far as predictions do
 
     def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:

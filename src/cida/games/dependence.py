@@ -29,6 +29,8 @@ class Penalised(Game):
     arcs are not of strong negative type (Lyons, 2020), while chords are Euclidean.
     """
 
+    usual_lambda = 10.0  # a measure between 0 and 1 is small beside a log loss
+
     def __init__(
         self,
         encoder: nn.Module,

@@ -76,8 +76,9 @@ LADDER = Words(
     "sides differs in its mean, only in its variance, only in its skewness, or only as a whole. A "
     "head that sees the difference makes the encoder let go of the shortcut.",
     "Accuracy in % on the target. " + COLUMNS + " left of u: the bias-corrected squared distance "
-    "correlation of z and u; gradient at the start: what a discriminator at its best tells an "
-    "encoder that begins as the shortcut.",
+    "correlation of z and u. Where the encoder begins as the shortcut, seen at the start: how far "
+    "below its ceiling a discriminator at its best gets there (or the dependence), and gradient at "
+    "the start: the norm of what it tells the encoder.",
     "Means over all seeds. The source is shaded in green.",
 )
 WORLDS = Words(

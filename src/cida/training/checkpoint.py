@@ -21,7 +21,7 @@ __all__ = [
     "write_model_file",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _HEADER = "cida"
 
 
