@@ -193,7 +193,8 @@ def test_each_image_is_turned_as_if_it_were_alone(seed, count):
             rotate_degrees(one[None], a[None], nearest)
             for one, a in zip(images, angle, strict=True)
         ]
-        assert torch.equal(whole, torch.cat(alone))
+        # On some processors a matrix product rounds its last bit by how many rows it has.
+        assert torch.allclose(whole, torch.cat(alone), rtol=0, atol=1e-13)
 
 
 def test_no_images_are_turned_into_no_images():

@@ -284,7 +284,7 @@ def test_an_index_of_three_dimensions_is_refused(kind, data):
 
 
 @pytest.mark.parametrize(
-    ("index_in_encoder", "found"), [("auto", "'frame'"), ("frame", "'frame'"), (True, "True")]
+    ("index_in_encoder", "found"), [("frame", "'frame'"), (True, "True")]
 )
 @pytest.mark.parametrize("method", ["predict", "transform"])
 def test_a_missing_index_is_refused_where_the_encoder_needs_it(

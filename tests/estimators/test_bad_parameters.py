@@ -35,7 +35,6 @@ def fit_is_refused(model, data, *words, error=ValueError):
     [
         ("lambda_d", -1),
         ("lambda_d", np.nan),
-        ("lambda_d", None),
         ("steps", 0),
         ("steps", 2.5),
         ("batch_size", 0),

@@ -302,7 +302,7 @@ def test_several_index_numbers_can_have_windows(kind):
         ("weight_decay", "much", "weight_decay must be a number of at least 0, got 'much'"),
         ("predictor_hidden", None, "predictor_hidden must hold layer widths of at least 1, got"),
         ("hidden", (), r"hidden must hold layer widths of at least 1, got \(\)"),
-        ("index_in_encoder", "window", "'frame', 'windows', True or False, got 'window'"),
+        ("index_in_encoder", "window", "'axes', 'windows', True or False, got 'window'"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(kind, data, name, value, words):

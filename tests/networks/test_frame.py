@@ -227,7 +227,7 @@ def labelled(rows=120, columns=2):
     return x, u, np.where(u < 0.5, x[:, 0] > 0, np.nan)
 
 
-@pytest.mark.parametrize("mode", ["auto", "frame"])
+@pytest.mark.parametrize("mode", ["frame", "axes"])
 def test_a_saved_frame_comes_back_bit_for_bit(tmp_path, mode):
     x, u, y = labelled()
     model = model_of(x, u, y, index_in_encoder=mode)
@@ -243,8 +243,9 @@ def test_a_saved_frame_comes_back_bit_for_bit(tmp_path, mode):
 
 def test_training_leaves_the_frame_as_it_was_fitted():
     x, u, y = labelled()
+    settings = {**SMALL, "index_in_encoder": "frame"}
     short, long = (
-        CIDAClassifier(**{**SMALL, "steps": steps}).fit(x, y, domain_index=u).game_.encoder
+        CIDAClassifier(**{**settings, "steps": steps}).fit(x, y, domain_index=u).game_.encoder
         for steps in (1, 30)
     )
     frames = short.frame.state_dict(), long.frame.state_dict()
@@ -294,10 +295,3 @@ def test_auto_falls_back_to_an_encoder_of_x_alone_where_there_is_none(no_frame):
     model = model_of(x, u, y, **settings)
     assert type(model.game_.encoder) is (nn.Linear if "encoder" in settings else PlainEncoder)
     assert np.array_equal(model.predict(x), model.predict(x, domain_index=u))
-
-
-def test_auto_is_the_frame_for_a_table_on_a_line_and_nothing_without_an_index():
-    x, u, y = labelled(columns=128)
-    assert type(model_of(x, u, y).game_.encoder) is FramedEncoder
-    plain = CIDAClassifier(**SMALL).fit(x, np.arange(120) % 2)
-    assert type(plain.game_.encoder) is PlainEncoder

@@ -42,7 +42,7 @@ def test_a_model_file_gives_back_its_tensors_and_header(tmp_path):
 
 def test_a_model_file_makes_its_folder(tmp_path):
     write_model_file(tmp_path / "a" / "b" / "model", {}, HEADER)
-    assert read_model_file(tmp_path / "a" / "b" / "model") == ({}, {"format": 1, **HEADER})
+    assert read_model_file(tmp_path / "a" / "b" / "model") == ({}, {"format": FORMAT_VERSION, **HEADER})
 
 
 def test_tensors_that_share_their_memory_can_be_written(tmp_path):
@@ -103,7 +103,7 @@ def test_a_torch_save_archive_is_refused(tmp_path, zipped):
 
 def test_a_file_of_another_format_is_refused_with_the_version_that_wrote_it(tmp_path):
     write_model_file(tmp_path / "model", {}, {"format": 99, "cida_version": "7.3"})
-    with pytest.raises(ModelFileError, match=r"format 99 .* reads format 1; .* by cida 7\.3: inst"):
+    with pytest.raises(ModelFileError, match=r"format 99 .* reads format 2; .* by cida 7\.3: inst"):
         read_model_file(tmp_path / "model")
 
 

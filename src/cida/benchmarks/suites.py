@@ -65,6 +65,7 @@ def detail_table(
 ) -> list[Cells]:
     """A line a task and method: spread over seeds, gain, share of the gap, kappa and recalls."""
     named = {benchmark.name: benchmark.title for benchmark in benchmarks}
+    empty = {name: "" for row in rows for name in _further([row])}  # some have figures of their own
     found = []
     for line in summarise(rows):
         mine = [r for r in rows if (r.task, r.method) == (line["task"], line["method"])]
@@ -79,6 +80,7 @@ def detail_table(
                 "std": _percent(line["target_accuracy_std"]) if line["seeds"] > 1 else "",
                 "worst seed": _percent(line["target_accuracy_worst"]),
                 **_gap(line["method"], means),
+                **empty,
                 **_further(mine),
                 "seconds": f"{mean(row.seconds for row in mine):.0f}",
             }
@@ -127,8 +129,13 @@ def _further(rows: Sequence[Row]) -> Cells:
         if isinstance(first, dict):
             found |= {each: _percent(mean(one[name][each] for one in known)) for each in first}
         else:
-            found[name] = f"{mean(one[name] for one in known):.2g}"
+            found[name] = _figure(mean(one[name] for one in known))
     return found
+
+
+def _figure(number: float) -> str:
+    """Two decimals, or one digit of what would vanish in them."""
+    return f"{number:.2f}" if abs(number) >= 0.1 else f"{number:.1g}"
 
 
 def _percent(share: float) -> str:

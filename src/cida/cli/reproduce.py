@@ -33,21 +33,25 @@ class Reproduce:
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """The experiment: circle, sine, rotating-mnist, rotating-digits (no download), sleep-intra,
-    sleep-cross, sleep-multi, nhanes, king-county, support2."""
+    sleep-cross, sleep-multi, nhanes, king-county, support2; moments: the moment ladder; worlds: the
+    default in small worlds."""
 
     seeds: int = 5
     """How many seeds, counted from --first-seed; each draws its own points and its own start."""
 
     methods: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME ...")] = None
     """Which methods: source-only, adda, dann, cdann, mdd, cua, cida, pcida, histogram, oracle; for
-    points also cida-l1, mixture; for digits also dann-merged, histogram-line; for sleep also
-    source-only-along; for tables logistic, boosting, these and source-only with -windows
-    behind, and conditional. All by default."""
+    points also cida-l1, mixture; for digits also dann-merged, histogram-line, von-mises,
+    von-mises-mixture; for sleep also source-only-along; for tables logistic, boosting, these and
+    source-only with -windows behind, and conditional; for moments cida-l1, cida, pcida, skew,
+    mixture, flow, histogram, distance-correlation, hsic; for worlds histogram, given-prediction,
+    distance-correlation, default; for both source-only, oracle. All by default."""
 
     preset: str = "best"
     """best: our strongest recipe of each method; paper: the paper's settings, nothing added. For
     rotating-mnist also accurate: a larger network, trained longer; steady: the paper's networks in
-    our game."""
+    our game. For moments best, and start: the encoder begins as the shortcut. For worlds best
+    alone."""
 
     protocol: str | None = None
     """For digits, clean: other digits are scored than trained on; paper: the same images are;

@@ -95,7 +95,8 @@ def _index_mode(model: CIDAEstimator, rows: Rows) -> IndexMode:
     if model.index_in_encoder != "auto":
         return model.index_in_encoder
     # Source-Only never looks at the target; an encoder of the user's own is not second-guessed.
-    if model.discriminator is None or model.encoder is not None or len(model._row_shape) != 1:
+    adapts = model.discriminator is not None and len(rows.sources) < len(rows)
+    if not adapts or model.encoder is not None or len(model._row_shape) != 1:
         return False
     return choose_coordinates(model.space_, rows)
 
@@ -109,9 +110,10 @@ def choose_head(model: CIDAEstimator, rows: Rows) -> Discriminator:
 
 
 def _curriculum(model: CIDAEstimator, rows: Rows) -> float:
-    least = named_game(model.game).least_curriculum
+    game = named_game(model.game)
     if model.curriculum is not None:
-        return model.curriculum or least
+        return model.curriculum or game.least_curriculum
     # A head that is blind to shapes folds far domains onto near ones unless they come in turn.
-    folds = model.discriminator is not None and not choose_head(model, rows).sees_all
-    return NEAR_TO_FAR if folds else least
+    adapts = model.discriminator is not None and game.uses_head
+    folds = adapts and not choose_head(model, rows).sees_all
+    return NEAR_TO_FAR if folds else game.least_curriculum

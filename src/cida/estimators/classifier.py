@@ -40,21 +40,25 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     ----------
     discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", "skew",
         "von-mises", "von-mises-mixture", "full-gaussian", "flow", an instance, or None for no
-        adversary (Source-Only).
+        adversary (Source-Only). "auto", the default: a histogram of as many bins as u has values,
+        30 at most.
     game : "adversarial", "conditional" (the discriminator also sees the prediction),
         "given-prediction" (z hides only what the prediction does not say, for labels that depend
         on u), "distance-correlation" or "hsic" (a measure of dependence in the discriminator's
         place), "dann" (source against target, no index), "adda", "mdd", "cua", or a class of your
         own derived from `cida.games.Game`.
-    space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. Lines by default.
+    space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. None: a circle where u
+        goes once round 24, 360, 365.25 or 2 pi and x meets itself there, else lines.
     encoder, predictor : your own modules in place of the MLPs, with the weights they come with;
         ``fit`` trains a copy, in training mode throughout.
     index_in_encoder : how the encoder sees u. "frame": x in the moving frame of the index
-        (`cida.networks.MovingFrame`), where what only moves and turns along u stands still. True:
-        a branch of its own, ``E(x, u)``. "windows": each column standardised among the rows whose
-        index is nearest (`cida.networks.TabularEncoder`), for any space. False: not at all,
-        ``E(x)``; then `predict` needs no index. "auto", the default: "frame" for a table of at
-        most 128 columns with an index on a `Line`, else False.
+        (`cida.networks.MovingFrame`), where what only moves and turns along u stands still. "axes":
+        the same by the turns of the principal axes, for what turns on the spot; both for at most
+        128 columns and a `Line`. "windows": each column standardised among the rows whose index is
+        nearest (`cida.networks.TabularEncoder`), for any space. True: a branch of its own,
+        ``E(x, u)``. False: not at all, ``E(x)``; then `predict` needs no index. "auto", the
+        default: the simplest of False, "windows", "frame" and "axes" in which a label that was
+        learned in one part of the source holds in another.
     stochastic : None, or a probabilistic encoder. "gaussian": z is drawn from a Gaussian whose mean
         and variance the encoder gives (the footnote of section 3.1). "dropout": a tenth of the
         numbers of each of its hidden layers is dropped, in prediction too (the supplement).
@@ -62,16 +66,20 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         after the fit. An encoder or predictor of your own is probabilistic where it has a
         `cida.networks.GaussianCode` or `MonteCarloDropout` in it.
     hidden, encoding_width, predictor_hidden : the widths of the encoder's layers, of z, and of the
-        predictor's layers; ``predictor_hidden=()`` is a linear predictor.
+        predictor's layers; ``predictor_hidden=()`` is a linear predictor. ``hidden=None`` picks
+        (128, 128, 128), or (64, 64) for fewer than 300 labelled rows.
     batch_norm : batch normalisation in the predictor and the discriminator, as in the paper.
-    lambda_d : the weight of the adversarial loss (eq. 1).
+    lambda_d : the weight of the adversarial loss (eq. 1). None: the game's usual one, 1, or 10 for
+        a measure of dependence.
     discriminator_steps : discriminator updates for each encoder update.
     ceiling : whether the encoder stops where no encoder can win more.
     curriculum, stages : the share of the steps over which the index range widens from near to far,
-        and in how many stages.
+        and in how many stages. None: 0.9 for a head that sees a moment or two of p(u|z), none for
+        one that sees all of it.
     balance_bins : cells along u that are drawn equally often; 1 draws rows as they come.
-    steps, batch_size : None picks 6,000 steps and 128 rows (without an index 100 passes over the
-        rows, between 300 and 6,000 steps).
+    steps, batch_size : None picks 6,000 steps and 128 rows; 2,000 steps where "auto" chose anything
+        but False and there are 20,000 rows at most. Without an index 100 passes over the rows,
+        between 300 and 6,000 steps.
     source_batch_size : the labelled rows of a round, beside the ``batch_size`` of all rows; None
         picks half of that, or all of it where there is no index.
     learning_rate, schedule : of Adam; "cosine" or "constant".
@@ -85,6 +93,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     random_state : an integer makes the fit repeat bit for bit.
     verbose : shows a progress bar with each loss against its ceiling.
     callbacks : functions that receive the same events (`cida.training.Event`).
+
+    What was chosen is in ``choices_`` and ``space_`` (docs/defaults.md has the rules).
 
     In searches mark unlabelled rows with -1 (scikit-learn's splitters refuse NaN in y) and keep
     the default scoring, which leaves them out. Turn scikit-learn's metadata routing on, so that

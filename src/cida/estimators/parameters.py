@@ -136,17 +136,17 @@ def check_least(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a {word} of at least {least}, got {value!r}.")
 
 
-def check_frame(space: Space, features: int) -> None:
+def check_frame(mode: str, space: Space, features: int) -> None:
     """Refuses a moving frame where the index is no line or a turn would be too large a matrix."""
     if can_frame(space, features):
         return
     if space.embedding_width != 1:
         raise ValueError(
-            f"index_in_encoder is 'frame', which needs an index of one number on a Line, and the "
+            f"index_in_encoder is {mode!r}, which needs an index of one number on a Line, and the "
             f"space is {space!r}; use True or False."
         )
     raise ValueError(
-        f"index_in_encoder is 'frame' and X has {features} columns; a moving frame takes at most "
+        f"index_in_encoder is {mode!r} and X has {features} columns; a moving frame takes at most "
         f"{MOST_FEATURES}: choose columns, or use True or False."
     )
 

@@ -88,7 +88,7 @@ def make_encoder(model: CIDAEstimator, shape: Sequence[int]) -> nn.Module:
 def _built_in(model: CIDAEstimator, features: int, outputs: int, dropout: float = 0.0) -> nn.Module:
     hidden, mode = model.choices_.hidden, model.choices_.index_mode
     if mode in ("frame", "axes"):
-        parameters.check_frame(model.space_, features)
+        parameters.check_frame(mode, model.space_, features)
         follow: Literal["path", "axes"] = "axes" if mode == "axes" else "path"
         return FramedEncoder(features, hidden, outputs, dropout, follow)
     index_width = model.space_.embedding_width

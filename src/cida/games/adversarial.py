@@ -25,6 +25,8 @@ class Adversarial(Contested[Discriminator]):
     the discriminator makes ``discriminator_steps`` moves on the same encodings.
     """
 
+    uses_head = True
+
     @classmethod
     def make_adversary(cls, parts: Parts) -> Discriminator:
         seen = cls.evidence_width(parts.encoding_width, parts.output_width)

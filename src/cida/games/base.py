@@ -134,6 +134,7 @@ class Game(nn.Module, ABC):
     newest_share = 0.0
     least_curriculum = 0.0
     usual_lambda = 1.0  # lambda_d where the user names none
+    uses_head = False  # whether the discriminator's belief is played against, not just its body
     conditional = False  # whether z may depend on u as far as predictions do
 
     def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:

@@ -49,6 +49,7 @@ class GivenPrediction(Contested[TwoBeliefs]):
     """
 
     conditional = True
+    uses_head = True
 
     @classmethod
     def make_adversary(cls, parts: Parts) -> TwoBeliefs:

@@ -1,0 +1,186 @@
+"""In which coordinates along u a source label keeps its place."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cida.batch import Rows
+from cida.datasets import (
+    circle,
+    drifting_regression,
+    hours,
+    moons,
+    noise_index,
+    noisy_index,
+    plane,
+    shifting_labels,
+    sine,
+)
+from cida.estimators.coordinates import choose_coordinates, trial_errors
+from cida.space import Line, Periodic, line_space
+
+
+def index_of(world):
+    return torch.from_numpy(world.u.reshape(len(world.u), -1))
+
+
+def rows_of(world):
+    """The rows as `fit` makes them: standardised, target labels wiped on the way in."""
+    x = (world.x - world.x.mean(0)) / world.x.std(0)
+    y = torch.from_numpy(world.y)
+    y = y[:, None].float() if y.is_floating_point() else y
+    return Rows(torch.from_numpy(x).float(), y, index_of(world), torch.from_numpy(world.source))
+
+
+def space_of(world):
+    space = Periodic(24) if world.name == "hours" else line_space(index_of(world).shape[1])
+    return space.fit(index_of(world))
+
+
+def chosen(world):
+    return choose_coordinates(space_of(world), rows_of(world))
+
+
+# --- the choice where the truth is known ------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [100, 101, 102])
+@pytest.mark.parametrize(
+    ("make", "mode"),
+    [
+        (circle, "frame"),
+        (sine, "frame"),
+        (moons, "axes"),
+        (hours, "windows"),
+        (drifting_regression, "windows"),
+        (noisy_index, "windows"),
+        (shifting_labels, False),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_the_coordinates_are_those_in_which_the_world_stands_still(make, mode, seed):
+    assert chosen(make(seed=seed)) == mode
+
+
+@pytest.mark.parametrize(("make", "mode"), [(plane, "windows"), (noise_index, False)])
+def test_where_candidates_are_nearly_alike_one_standard_error_is_mostly_enough(make, mode):
+    found = [chosen(make(seed=seed)) for seed in range(100, 110)]
+    assert found.count(mode) >= 7
+
+
+def test_the_simplest_within_a_standard_error_of_the_least_is_chosen(monkeypatch):
+    # Ten more errors among 100 rows are 0.1, with a standard error of 0.03; one more is 0.01 +- 0.01.
+    none, one, ten = (np.repeat([1.0, 0.0], [n, 100 - n]) for n in (0, 1, 10))
+    for errors, mode in (
+        ({False: one, "windows": none, "frame": none}, False),
+        ({False: ten, "windows": none, "frame": none}, "windows"),
+        ({False: ten, "windows": ten, "frame": one, "axes": none}, "frame"),
+        ({False: ten, "windows": ten, "frame": ten, "axes": none}, "axes"),
+        ({False: none, "windows": none, "frame": none, "axes": none}, False),
+        ({}, False),
+    ):
+        monkeypatch.setattr(
+            "cida.estimators.coordinates.trial_errors", lambda space, rows, found=errors: found
+        )
+        assert choose_coordinates(Line(), None) == mode
+
+
+# --- what is tried ----------------------------------------------------------------------------
+
+
+def test_frames_are_tried_on_a_line_alone_and_the_simplest_comes_first():
+    tried = {make: list(trial_errors(space_of(w := make(seed=100)), rows_of(w)))
+             for make in (circle, hours, plane)}  # fmt: skip
+    assert tried[circle] == [False, "windows", "frame", "axes"]
+    assert tried[hours] == tried[plane] == [False, "windows"]
+
+
+def test_more_columns_than_a_frame_takes_leave_the_windows():
+    world = noise_index(rows=300, seed=100)
+    wide = np.random.default_rng(0).normal(size=(300, 129))
+    world = replace(world, x=wide)
+    assert list(trial_errors(space_of(world), rows_of(world))) == [False, "windows"]
+
+
+def test_an_error_is_a_share_of_rows_for_classes_and_a_square_for_numbers():
+    world = circle(seed=100)
+    third = int(world.source.sum()) // 3
+    for errors in trial_errors(space_of(world), rows_of(world)).values():
+        assert errors.shape == (2 * third,)
+        assert set(errors) <= {0.0, 1.0}
+    world = drifting_regression(seed=100)
+    errors = trial_errors(space_of(world), rows_of(world))["windows"]
+    assert errors.min() >= 0
+    assert len(set(errors)) > 100
+    assert errors.mean() < 0.2 * world.y.var()
+
+
+def test_rows_in_any_order_give_the_same_choice():
+    world = moons(seed=100)
+    order = np.random.default_rng(0).permutation(len(world.u))
+    mixed = replace(
+        world, x=world.x[order], y=world.y[order], u=world.u[order], source=world.source[order]
+    )
+    assert chosen(mixed) == chosen(world) == "axes"
+
+
+# --- which labels are read --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [circle, drifting_regression, plane])
+def test_target_labels_are_never_read(make):
+    world = make(seed=100)
+    poison = np.nan if world.y.dtype.kind == "f" else 7
+    poisoned = replace(world, y=np.where(world.source, world.y, poison))
+    before = trial_errors(space_of(world), rows_of(world))
+    after = trial_errors(space_of(poisoned), rows_of(poisoned))
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[mode], after[mode]) for mode in before)
+    rows = rows_of(world)
+    rows.y[~rows.labelled] = torch.full_like(rows.y[~rows.labelled], poison)  # and if they were
+    again = trial_errors(space_of(world), rows)
+    assert all(np.array_equal(before[mode], again[mode]) for mode in before)
+
+
+def test_source_labels_are():
+    world = circle(seed=100)
+    random = np.random.default_rng(0)
+    guessed = replace(world, y=random.integers(0, 2, len(world.y)))
+    errors = trial_errors(space_of(guessed), rows_of(guessed))
+    assert all(0.4 < error.mean() < 0.6 for error in errors.values())
+
+
+# --- sources at the edge ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sources", "tried"), [(0, False), (1, False), (59, False), (60, True)])
+def test_fewer_than_sixty_labelled_rows_try_nothing(sources, tried):
+    world = circle(seed=100)
+    kept = np.zeros_like(world.source)
+    kept[np.flatnonzero(world.source)[:: 600 // max(1, sources)][:sources]] = True
+    world = replace(world, source=kept)
+    assert bool(trial_errors(space_of(world), rows_of(world))) is tried
+    if not tried:
+        assert chosen(world) is False
+
+
+def test_one_class_in_a_third_of_the_source_is_said_for_all_of_the_other():
+    world = circle(seed=100)
+    early = world.u <= world.u[world.source].max() / 2
+    world = replace(world, y=np.where(early, 0, world.y))
+    last = world.y[world.source][-200:]
+    for errors in trial_errors(space_of(world), rows_of(world)).values():
+        assert errors[:200].mean() == pytest.approx(last.mean())
+
+
+def test_one_class_in_all_of_the_source_leaves_x_as_it_is():
+    world = circle(seed=100)
+    assert chosen(replace(world, y=np.zeros_like(world.y))) is False
+
+
+def test_one_index_value_in_all_rows_does_not_break_the_trials():
+    world = circle(seed=100)
+    still = replace(world, u=np.full_like(world.u, 0.3))
+    assert chosen(still) in (False, "windows", "frame", "axes")
