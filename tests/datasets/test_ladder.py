@@ -1,5 +1,7 @@
 """The moment ladder: what tells the sides apart, in closed form and in a draw."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
@@ -28,7 +30,7 @@ def moment(rung, power):
     edges = np.array([-1, *(-e for e in reversed(inside)), *inside, 1])
     signs = side((edges[1:] + edges[:-1]) / 2, rung)
     weighted = DENSITY * Polynomial([0] * power + [1])
-    parts = [integral(weighted, *ends) for ends in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [integral(weighted, *ends) for ends in pairwise(edges)]
     return float(signs @ np.array(parts))
 
 

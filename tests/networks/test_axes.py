@@ -66,9 +66,9 @@ PATHS_2 = {
 AXIS = np.array([1, 2, 2]) / 3
 PATHS_3 = {
     "about a line": lambda u: Rotation.from_rotvec(np.pi / 2 * u * AXIS).as_matrix(),
-    "about two": lambda u: (
-        Rotation.from_euler("xz", [50 * u, -40 * np.sin(2 * u)], degrees=True).as_matrix()
-    ),
+    "about two": lambda u: Rotation.from_euler(
+        "xz", [50 * u, -40 * np.sin(2 * u)], degrees=True
+    ).as_matrix(),
 }
 
 
@@ -163,7 +163,7 @@ def test_one_step_is_the_formula_of_the_docstring(monkeypatch, long, rows):
     monkeypatch.setattr(axes, "ROUNDS", 1)
     between = 0.1
     turns = axes_turns(*clouds(np.diag([long, 1.0]), [[long, between], [between, 1.0]], rows=rows))
-    asked = between * (long - 1) / ((long - 1) ** 2 + 25 * long / rows)
+    asked = between * (long - 1) / ((long - 1) ** 2 + axes.SURE**2 * long / rows)
     # What leans towards the second axis is turned back from it.
     assert np.arctan2(turns[1, 1, 0], turns[1, 0, 0]) == pytest.approx(-asked, rel=1e-6)
 

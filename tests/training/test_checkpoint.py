@@ -42,7 +42,10 @@ def test_a_model_file_gives_back_its_tensors_and_header(tmp_path):
 
 def test_a_model_file_makes_its_folder(tmp_path):
     write_model_file(tmp_path / "a" / "b" / "model", {}, HEADER)
-    assert read_model_file(tmp_path / "a" / "b" / "model") == ({}, {"format": FORMAT_VERSION, **HEADER})
+    assert read_model_file(tmp_path / "a" / "b" / "model") == (
+        {},
+        {"format": FORMAT_VERSION, **HEADER},
+    )
 
 
 def test_tensors_that_share_their_memory_can_be_written(tmp_path):

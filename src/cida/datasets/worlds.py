@@ -117,15 +117,15 @@ def noise_index(rows: int = ROWS, seed: int = 0) -> World:
 
 
 def shifting_labels(rows: int = ROWS, seed: int = 0) -> World:
-    """The share of class 1 goes from 0.2 to 0.9 along u, and x given y stays as it is.
+    """The share of class 1 goes from 0.05 to 0.95 along u, and x given y stays as it is.
 
-    Invariance is the wrong wish here: what tells u is the label itself. Source u <= 0.4.
+    Invariance is the wrong wish here: what tells u is the label itself. Source u <= 0.5.
     """
     random = _random(rows, seed)
     u = random.uniform(size=rows)
-    y = (random.uniform(size=rows) < 0.2 + 0.7 * u).astype(np.int64)
+    y = (random.uniform(size=rows) < 0.05 + 0.9 * u).astype(np.int64)
     x = _around(random, y, 3)
-    return World("shifting labels", x, y, u, u <= 0.4)
+    return World("shifting labels", x, y, u, u <= 0.5)
 
 
 def _random(rows: int, seed: int) -> np.random.Generator:

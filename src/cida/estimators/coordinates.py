@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR
-from torch import Tensor
+from torch import Tensor, nn
 
 from cida.batch import Rows
 from cida.networks import IndexWindows, MovingFrame, can_frame
@@ -22,15 +22,16 @@ Array = np.ndarray[Any, Any]
 IndexMode = bool | Literal["frame", "axes", "windows"]
 
 MOST_ROWS = 50_000  # that coordinates are fitted to
-MOST_SOURCES = 1500  # that are tried on: a support vector machine's time grows with their square
+MOST_SOURCES = 1500  # that are tried on: a kernel has as many entries as they have pairs
 FEWEST_SOURCES = 60
+STANDARD_ERRORS = 2.0
 
 
 def choose_coordinates(space: Space, rows: Rows) -> IndexMode:
-    """The simplest coordinates whose error is within one standard error of the least.
+    """The simplest coordinates whose error is within two standard errors of the least.
 
     Candidates, simplest first: x as it is, in windows along u, in the frame of its path, and of its
-    principal axes. None is fitted to labels. In each a support vector machine learns the first
+    principal axes. None is fitted to labels. In each a kernel ridge regression learns the first
     third of the source along u and is scored on the last, and the other way round: source labels
     tell in which of them a label keeps its place as u moves.
     """
@@ -40,9 +41,9 @@ def choose_coordinates(space: Space, rows: Rows) -> IndexMode:
     least = min(errors.values(), key=lambda each: float(each.mean()))
     for mode, error in errors.items():
         excess = error - least
-        if float(excess.mean()) <= float(excess.std()) / np.sqrt(len(excess)):
+        if float(excess.mean()) <= STANDARD_ERRORS * float(excess.std()) / np.sqrt(len(excess)):
             return mode
-    raise AssertionError("the least error is within its own standard error")
+    raise AssertionError("the least error is within any number of standard errors of itself")
 
 
 def trial_errors(space: Space, rows: Rows) -> dict[IndexMode, Array]:
@@ -88,18 +89,15 @@ def _thirds(index: Tensor) -> tuple[Array, Array]:
 
 
 def _trial(x: Array, y: Tensor, thirds: tuple[Array, Array]) -> Array:
-    """The error of each row of a third for a model that learned the other one."""
-    truth = y.numpy().reshape(len(y), -1)[:, 0]
+    """The squared error of each row of a third for a model that learned the other one."""
+    # Of classes as a column of 0 and 1 each: squared errors tell small differences sooner than
+    # counts of misses do.
+    truth = y.double() if y.is_floating_point() else nn.functional.one_hot(y).double()
+    wanted = truth.reshape(len(y), -1).numpy()
     errors = []
     for known, asked in (thirds, thirds[::-1]):
-        if y.is_floating_point():
-            model = make_pipeline(StandardScaler(), SVR(C=10.0))
-            predicted = model.fit(x[known], truth[known]).predict(x[asked])
-            errors.append((predicted - truth[asked]) ** 2)
-        elif len(np.unique(truth[known])) < 2:
-            errors.append((truth[asked] != truth[known][0]).astype(float))
-        else:
-            model = make_pipeline(StandardScaler(), SVC(C=10.0))
-            predicted = model.fit(x[known], truth[known]).predict(x[asked])
-            errors.append((predicted != truth[asked]).astype(float))
+        middle = wanted[known].mean(axis=0)
+        model = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=1 / x.shape[1]))
+        predicted = model.fit(x[known], wanted[known] - middle).predict(x[asked]) + middle
+        errors.append(((predicted - wanted[asked]) ** 2).sum(axis=1))
     return np.concatenate(errors)

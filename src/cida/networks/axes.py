@@ -14,15 +14,15 @@ Array = np.ndarray[Any, Any]
 NEIGHBOURS = 3  # bins on either side that share their rows, the nearer the more
 MEMORY = 0.8  # of the shape that axes are compared with, from bin to bin
 ROUNDS = 5
-SURE = 5.0  # how many times the noise of a covariance two axes must differ to be told apart
+SURE = 15.0  # how many times the noise of a covariance two axes must differ to be told apart
 
 
 def axes_turns(residuals: Array, owner: Array) -> Array:
     """``T_b`` such that ``T_b C_b T_b'`` stands still: C_b is the covariance in bin b along u.
 
     In the eigenbasis of the shape so far, with eigenvalues l, an entry C_ij between two axes asks
-    for a turn of ``C_ij (l_i - l_j) / ((l_i - l_j)^2 + 25 l_i l_j / n)`` in their plane: the second
-    term is the noise of C_ij, so that axes of equal length, which have no direction, do not turn.
+    for a turn of ``C_ij (l_i - l_j) / ((l_i - l_j)^2 + 15^2 l_i l_j / n)`` in their plane: the
+    second term is the noise of C_ij, so that axes of equal length, which have no direction, do not turn.
     Each step takes the least turn that does it.
     """
     counts, covariances = _covariances(residuals, owner)
