@@ -16,7 +16,7 @@ from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.figures import SOURCE, STYLE, write_figures
 from cida.benchmarks.recipes import METHODS
 from cida.benchmarks.runner import Row
-from cida.benchmarks.sleep_figures import SHOWN, against_index, finish
+from cida.benchmarks.sleep_figures import SHOWN, finish
 from cida.benchmarks.worlds import WorldPoints
 
 __all__ = ["accuracy_figure", "draw_figures", "scores_figure"]
@@ -48,7 +48,8 @@ def scores_figure(rows: Sequence[Row]) -> Figure:
     methods = list(dict.fromkeys(row.method for row in rows))
     scores = np.array([[_score(rows, task, method) for task in tasks] for method in methods])
     figure = Figure(
-        figsize=(2.8 + 0.72 * len(tasks), 1.6 + 0.34 * len(methods)), layout="constrained"
+        figsize=(max(10.0, 2.8 + 0.72 * len(tasks)), 1.6 + 0.34 * len(methods)),
+        layout="constrained",
     )
     axes = figure.subplots()
     axes.imshow(scores, cmap="RdYlGn", vmin=LOWEST, vmax=HIGHEST, aspect="auto", alpha=0.75)
@@ -77,11 +78,18 @@ def accuracy_figure(samples: Mapping[str, WorldPoints], rows: Sequence[Row]) -> 
         for method, look in LOOKS.items():
             mine = [row for row in rows if (row.task, row.method) == (name, method)]
             if mine:
-                axes.plot(*against_index(mine), label=METHODS[method][0], **look)
+                axes.plot(*_along(mine), label=METHODS[method][0], **look)
         axes.set_title(BENCHMARKS[name].title, fontsize=9)
         axes.set_ylim(0 if not sample.regression else -5, 105)
     finish(figure, grid[: len(samples)])
     return figure
+
+
+def _along(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
+    """The middle of each cell and its mean score in per cent; cells differ a little by seed."""
+    cells = list(zip(*(row.by_index for row in rows), strict=False))
+    places = [mean((one["lo"] + one["hi"]) / 2 for one in cell) for cell in cells]
+    return places, [100 * mean(one["accuracy"] for one in cell) for cell in cells]
 
 
 def _score(rows: Sequence[Row], task: str, method: str) -> float:

@@ -22,8 +22,8 @@ def axes_turns(residuals: Array, owner: Array) -> Array:
 
     In the eigenbasis of the shape so far, with eigenvalues l, an entry C_ij between two axes asks
     for a turn of ``C_ij (l_i - l_j) / ((l_i - l_j)^2 + 15^2 l_i l_j / n)`` in their plane: the
-    second term is the noise of C_ij, so that axes of equal length, which have no direction, do not turn.
-    Each step takes the least turn that does it.
+    second term is 15 times the noise of C_ij, squared, so that axes of nearly equal length, which
+    have no direction to speak of, hardly turn. Each step takes the least turn that does it.
     """
     counts, covariances = _covariances(residuals, owner)
     turn = np.eye(residuals.shape[1])
