@@ -16,7 +16,7 @@ from cida.discriminators.von_mises import MOST_CONCENTRATED, concentrated, raw_n
 HALF = 0.5 * math.log(2 * math.pi)
 RADIANS = Periodic(2 * math.pi)
 EVEN = torch.arange(0, 360, 1.0, dtype=torch.float64)[:, None]
-KAPPAS = [0.0, 1e-3, 0.1, 1.0, 30.0, 1e3, 9e3]
+KAPPAS = [0.0, 1e-3, 0.1, 1.0, 30.0, 1e3, 1e4]
 
 
 def angles(rows=50, seed=0):
@@ -120,7 +120,7 @@ def test_the_numbers_of_a_belief_are_eta_but_for_a_bound_that_is_undone(kappa):
     assert torch.allclose(concentrated(raw_natural(natural)), natural, rtol=1e-9)
     huge = concentrated(torch.tensor([[1e9, -1e9]], dtype=torch.float64))
     assert float(huge.norm()) == pytest.approx(MOST_CONCENTRATED)
-    assert pytest.approx(1 / VARIANCE_FLOOR) == MOST_CONCENTRATED
+    assert pytest.approx(2 / VARIANCE_FLOOR) == MOST_CONCENTRATED
 
 
 @pytest.mark.parametrize("kappa", [0.01, 1.0, 20.0, 3e3])
@@ -144,7 +144,7 @@ def test_the_ceiling_of_an_even_circle_is_the_log_of_a_turn_less_the_constant(ki
 def test_the_ceiling_of_a_constant_angle_rests_on_the_most_concentrated_belief(kind):
     u = torch.full((20, 1), 2.5, dtype=torch.float64)
     found = float(head_of(kind, u=u).ceiling(u).mean())
-    assert found == pytest.approx(0.5 * math.log(VARIANCE_FLOOR), abs=0.01)
+    assert found == pytest.approx(-0.5 * math.log(MOST_CONCENTRATED), abs=0.01)
 
 
 def test_a_mixture_of_one_is_the_plain_head():

@@ -16,8 +16,8 @@ from cida.space import Space
 
 __all__ = ["VonMises", "best_beliefs", "concentrated", "raw_natural", "von_mises_losses"]
 
-# The Gaussian's floor: for a large kappa the variance of an angle is 1 / kappa.
-MOST_CONCENTRATED = 1 / VARIANCE_FLOOR
+# For a large kappa the variance of an angle is 1 / kappa; the Gaussian's floor is within reach.
+MOST_CONCENTRATED = 2 / VARIANCE_FLOOR
 
 
 class VonMises(Discriminator):
