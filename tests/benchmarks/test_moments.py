@@ -15,13 +15,13 @@ from cida.benchmarks import moments
 from cida.benchmarks.moments import (
     MOMENTS,
     ExactRung,
+    RungPoints,
     ShortcutNetworks,
     StartPoints,
     start_of,
     start_pull,
 )
 from cida.benchmarks.recipes import recipes
-from cida.benchmarks.worlds import WorldPoints
 from cida.datasets import ladder
 from cida.datasets.ladder import RUNGS, SOURCE_EDGE, side
 from cida.discriminators import L1, L2, Gaussian, Histogram
@@ -234,7 +234,7 @@ def test_a_task_for_each_rung_and_a_preset_that_begins_at_the_shortcut():
     assert [benchmark.task for benchmark in MOMENTS] == list(RUNGS)
     for benchmark in MOMENTS:
         points, start = benchmark.draw(3, "points"), benchmark.draw(3, "start")
-        assert type(points) is WorldPoints
+        assert type(points) is RungPoints
         assert type(start) is StartPoints
         assert start.rung == benchmark.task
         assert points.fingerprint() == start.fingerprint()

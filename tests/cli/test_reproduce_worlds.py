@@ -81,12 +81,12 @@ def test_results_have_what_is_left_of_u_and_name_the_metric_of_the_regression(wo
     assert left[task, "default"] < 0.1 < left[task, "source-only"]
 
 
-def test_the_tables_have_a_line_a_method_and_the_words_on_each_world(worlds):
-    methods, details = tables_of(worlds)
-    assert [cell.strip() for cell in methods[0]] == [
-        "method", "Turning moons", "Plane", "Drifting regression (R²)",
+def test_the_tables_have_a_line_a_world_and_the_words_on_each(worlds):
+    tasks, details = tables_of(worlds)
+    assert [cell.strip() for cell in tasks[0]] == ["task", "Source-Only", "Default"]
+    assert [line[0].strip() for line in tasks[2:]] == [
+        "Turning moons", "Plane", "Drifting regression (R²)",
     ]  # fmt: skip
-    assert [line[0].strip() for line in methods[2:]] == ["Source-Only", "Default"]
     assert len(details) == 2 + 6
     assert "left of u" in [cell.strip() for cell in details[0]]
     text = (worlds / "table.md").read_text()

@@ -144,7 +144,14 @@ def _norm(value: Tensor, encoder: nn.Module) -> float:
 
 
 @dataclass(frozen=True)
-class StartPoints(WorldPoints):
+class RungPoints(WorldPoints):
+    """A rung of the ladder, to train and to score on."""
+
+    line_a_method = True  # few rungs, many methods
+
+
+@dataclass(frozen=True)
+class StartPoints(RungPoints):
     """A rung whose runs begin at the shortcut; also told is what the head says to it there."""
 
     rung: str = ""
@@ -185,11 +192,11 @@ BEST: Settings = {
 def _rung(rung: str, title: str) -> Benchmark:
     name = f"moments/{rung}"
 
-    def draw(seed: int, protocol: str) -> WorldPoints:
+    def draw(seed: int, protocol: str) -> RungPoints:
         world = ladder(rung, seed=seed)
         if protocol == "start":
             return StartPoints(world, name, rung=rung)
-        return WorldPoints(world, name)
+        return RungPoints(world, name)
 
     return Benchmark(
         name=name,

@@ -50,7 +50,7 @@ class WorldPoints:
 
     simulated = False
     figures = "world_figures"
-    line_a_method = True
+    line_a_method = False  # many worlds, few methods
 
     @property
     def name(self) -> str:
