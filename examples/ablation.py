@@ -6,20 +6,18 @@
     python examples/ablation.py nhanes --seeds 3 --first-seed 100
     python examples/ablation.py moments/variance --seeds 3 --first-seed 100
     python examples/ablation.py worlds --seeds 2 --first-seed 100
-    python examples/ablation.py few-rows --seeds 3 --first-seed 100
 
 On Circle the game is on its own (E(x), no moving frame); on Rotating MNIST it is the best preset,
 scored on training digits that were held out; on sleep it is PCIDA, scored on people of the
 development protocol; on tables the histogram head, scored on the development half of the target;
 on the ladder it is PCIDA with a weight that is not enough for every seed; on the small worlds the
-default with one choice changed, and the same where they have about 300 rows.
+default with one choice changed.
 Accuracy % on the target.
 """
 
 import argparse
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import partial
 from multiprocessing import get_context
 from statistics import mean
 
@@ -29,8 +27,6 @@ from cida import Line
 from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.networks import ImageNetworks
 from cida.benchmarks.recipes import Recipe, recipes
-from cida.benchmarks.worlds import WorldPoints
-from cida.datasets import circle, hours, moons, noisy_index, plane, sine
 from cida.games import Adversarial, Move
 
 
@@ -157,23 +153,6 @@ def world_changes(task: str) -> dict[str, Recipe]:
     }
 
 
-FEW = {
-    "few-rows/circle": partial(circle, points=10),
-    "few-rows/sine": partial(sine, points=25),
-    "few-rows/moons": partial(moons, rows=300),
-    "few-rows/plane": partial(plane, rows=300),
-    "few-rows/hours": partial(hours, rows=300),
-    "few-rows/noisy-index": partial(noisy_index, rows=300),
-}
-FEW_CHANGES = {
-    "default": Recipe("default", "Default"),
-    "hidden = (128, 128, 128)": Recipe("default", "Default", {"hidden": (128, 128, 128)}),
-    "hidden = (64, 64)": Recipe("default", "Default", {"hidden": (64, 64)}),
-    "hidden = (32,)": Recipe("default", "Default", {"hidden": (32,)}),
-    "Source-Only": Recipe(
-        "source-only", "Source-Only", {"discriminator": None, "index_in_encoder": False}
-    ),
-}
 TABLES = ("nhanes", "king-county/dear", "support2")
 SLEEP = [f"sleep-intra/{cohort}-extrapolation" for cohort in ("shhs", "mesa", "sof")]
 CHANGES = {
@@ -181,7 +160,6 @@ CHANGES = {
     **{task: table_changes(task) for task in TABLES},
     **{task: ladder_changes(task) for task in BENCHMARKS if task.startswith("moments/")},
     **{task: world_changes(task) for task in BENCHMARKS if task.startswith("worlds/")},
-    **dict.fromkeys(FEW, FEW_CHANGES),
     "circle": {
         "the game on its own": ALONE,
         "in the moving frame": ALONE.with_settings(index_in_encoder="frame"),
@@ -221,11 +199,8 @@ CHANGES = {
 def target_accuracy(job: tuple[str, str, int]) -> float:
     torch.set_num_threads(1)
     world, change, seed = job
-    if world in FEW:
-        sample = WorldPoints(FEW[world](seed=seed), world)
-    else:
-        protocols = BENCHMARKS[world].protocols
-        sample = BENCHMARKS[world].draw(seed, "points" if "points" in protocols else "development")
+    protocols = BENCHMARKS[world].protocols
+    sample = BENCHMARKS[world].draw(seed, "points" if "points" in protocols else "development")
     model = CHANGES[world][change].model(seed)
     sample.train(model, oracle=False)
     return 100 * sample.scores(model)["target_accuracy"]
@@ -233,15 +208,14 @@ def target_accuracy(job: tuple[str, str, int]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("world", choices=[*CHANGES, "worlds", "few-rows"])
+    parser.add_argument("world", choices=[*CHANGES, "worlds"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*")
     arguments = parser.parse_args()
-    several = arguments.world in ("worlds", "few-rows")
-    family = [world for world in CHANGES if world.startswith(f"{arguments.world}/")]
-    worlds = family if several else [arguments.world]
+    several = arguments.world == "worlds"
+    worlds = [w for w in CHANGES if w.startswith("worlds/")] if several else [arguments.world]
     changes = arguments.only or list(CHANGES[worlds[0]])
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     jobs = [(world, change, seed) for world in worlds for change in changes for seed in seeds]

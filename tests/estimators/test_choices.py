@@ -139,10 +139,9 @@ def test_a_head_of_the_users_own_is_taken_as_a_copy():
 # --- widths, weight and curriculum ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("points", "hidden"), [(99, (64, 64)), (100, (128, 128, 128))])
-def test_fewer_than_three_hundred_labelled_rows_get_a_narrow_encoder(points, hidden):
-    world = circle(domains=6, points=points, source_domains=3)
-    model = fitted(world, index_in_encoder=False)
+@pytest.mark.parametrize(("asked", "hidden"), [(None, (128, 128, 128)), ([8, np.int64(4)], (8, 4))])
+def test_the_encoder_is_as_wide_as_asked_for_or_as_usual(discs, asked, hidden):
+    model = fitted(discs, index_in_encoder=False, hidden=asked)
     assert model.choices_.hidden == hidden
     widths = [m.out_features for m in model.game_.encoder.modules() if isinstance(m, nn.Linear)]
     assert widths == [*hidden, 4]
@@ -262,7 +261,7 @@ def test_choices_come_back_with_the_same_bits(tmp_path, discs, kind, mode):
     model = fitted(discs, kind, index_in_encoder=mode, discriminator="l2", lambda_d=0.5)
     model.save(tmp_path / "model.cida")
     again = load(tmp_path / "model.cida")
-    assert again.choices_ == model.choices_ == Choices(mode, (64, 64), 0.5, 0.9)
+    assert again.choices_ == model.choices_ == Choices(mode, (128, 128, 128), 0.5, 0.9)
     assert again.choices_.index_mode is model.choices_.index_mode or isinstance(mode, str)
     for method in ("predict", "transform"):
         expected = getattr(model, method)(discs.x, domain_index=discs.u)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Choices", "choose", "choose_head", "choose_space"]
 
 MOST_BINS = 30
-WIDE, NARROW = (128, 128, 128), (64, 64)
-FEW_SOURCES = 300
+HIDDEN = (128, 128, 128)
 NEAR_TO_FAR = 0.9  # of the steps, for a head that sees a moment or two
 PERIODS = (24.0, 360.0, 365.25, 2 * torch.pi)  # hours, degrees, days of the year, radians
 SLICES = 12  # of a period, to see whether its ends meet
@@ -44,12 +43,10 @@ class Choices:
 
 def choose(model: CIDAEstimator, rows: Rows) -> Choices:
     """The user's settings, and what the data say where there are none."""
-    few = len(rows.sources) < FEW_SOURCES
-    hidden = (NARROW if few else WIDE) if model.hidden is None else model.hidden
     usual = named_game(model.game).usual_lambda
     return Choices(
         index_mode=_index_mode(model, rows),
-        hidden=tuple(int(width) for width in hidden),
+        hidden=tuple(map(int, HIDDEN if model.hidden is None else model.hidden)),
         lambda_d=usual if model.lambda_d is None else model.lambda_d,
         curriculum=_curriculum(model, rows),
     )

@@ -66,8 +66,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         after the fit. An encoder or predictor of your own is probabilistic where it has a
         `cida.networks.GaussianCode` or `MonteCarloDropout` in it.
     hidden, encoding_width, predictor_hidden : the widths of the encoder's layers, of z, and of the
-        predictor's layers; ``predictor_hidden=()`` is a linear predictor. ``hidden=None`` picks
-        (128, 128, 128), or (64, 64) for fewer than 300 labelled rows.
+        predictor's layers; ``predictor_hidden=()`` is a linear predictor. ``hidden=None`` is
+        (128, 128, 128).
     batch_norm : batch normalisation in the predictor and the discriminator, as in the paper.
     lambda_d : the weight of the adversarial loss (eq. 1). None: the game's usual one, 1, or 10 for
         a measure of dependence.
