@@ -5,7 +5,7 @@
     python examples/ablation.py sleep-intra/sof-extrapolation --seeds 3 --first-seed 100
     python examples/ablation.py nhanes --seeds 3 --first-seed 100
     python examples/ablation.py moments/variance --seeds 3 --first-seed 100
-    python examples/ablation.py worlds --seeds 2 --first-seed 100
+    python examples/ablation.py worlds --seeds 1 --first-seed 100
 
 On Circle the game is on its own (E(x), no moving frame); on Rotating MNIST it is the best preset,
 scored on training digits that were held out; on sleep it is PCIDA, scored on people of the
