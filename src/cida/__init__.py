@@ -22,7 +22,7 @@ from cida.discriminators import (
     VonMises,
     VonMisesMixture,
 )
-from cida.estimators import CIDAClassifier, CIDARegressor, CidaWarning
+from cida.estimators import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
 from cida.estimators.saving import ModelFileError
 from cida.estimators.saving import load_estimator as load
 from cida.space import Line, Periodic, Product, Space
@@ -33,6 +33,7 @@ __all__ = [
     "L2",
     "CIDAClassifier",
     "CIDARegressor",
+    "CIDASearch",
     "CidaWarning",
     "Discriminator",
     "Flow",

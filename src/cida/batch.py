@@ -77,6 +77,14 @@ class Rows:
         rows.weight = weight
         return rows
 
+    def hiding(self, hidden: Tensor) -> Self:
+        """The same rows without the labels of those for which ``hidden`` is true."""
+        rows = copy.copy(self)
+        rows.labelled = self.labelled & ~hidden
+        rows.y = torch.where(rows.labelled.view(-1, *[1] * (self.y.dim() - 1)), self.y, 0)
+        rows.sources = rows.labelled.nonzero()[:, 0]
+        return rows
+
     def __getitem__(self, indices: Tensor) -> Batch:
         return Batch(
             x=self.x.index_select(0, indices),

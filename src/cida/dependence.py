@@ -15,6 +15,8 @@ from torch import Tensor
 
 __all__ = [
     "FEWEST_ROWS",
+    "centred_distances",
+    "centred_kernel",
     "distance_correlation",
     "distance_covariance",
     "hsic",
@@ -61,6 +63,16 @@ def normalised_hsic(a: Tensor, b: Tensor) -> Tensor:
     or b is constant it is 0, and so is its gradient.
     """
     return _correlation(*_both(_kernel, a, b))
+
+
+def centred_distances(rows: Tensor) -> Tensor:
+    """The U-centred distances between rows at length 1: `distance_correlation` is their product."""
+    return _direction(_distances(rows))
+
+
+def centred_kernel(rows: Tensor) -> Tensor:
+    """The U-centred kernel between rows at length 1: `normalised_hsic` is their product."""
+    return _direction(_kernel(rows))
 
 
 def _both(

@@ -20,7 +20,9 @@ def page(where, ceilings=True):
     losses = {"discriminator": 1.0, "predictor": 0.5}
     event = Event(10, 10, 1.0, 1e-3, 1.0, losses, {"discriminator": 1.01} if ceilings else {})
     facts = {"method": EVIL}
-    return table_report(EVIL, [EVIL], [EVIL], [EVIL], where, {"seed 0": [event, event]}, facts)
+    trust = {"certificate": [EVIL], "faults": [EVIL]}
+    history = {"seed 0": [event, event]}
+    return table_report(EVIL, [EVIL], [EVIL], [EVIL], trust, where, history, facts)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 import io
+from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from cida.training import Event
-from cida.training.progress import ProgressBar, loss_words
+from cida.training.progress import ProgressBar, loss_words, readings
 
 EVENT = Event(
     step=30,
@@ -30,3 +32,77 @@ def test_the_bar_shows_the_step_and_the_losses():
     assert "circle" in screen.getvalue()
     assert "30/120" in screen.getvalue()
     assert "discriminator 3.397 / 3.401" in screen.getvalue()
+
+
+HEALTH = {"spread": 1.234, "pull": 0.62, "gained": 0.01, "same_source": 0.52, "same_far": 0.55}
+HEALTHY = replace(EVENT, step=100, health=HEALTH)
+
+
+def shown(event, width=120, terminal=True):
+    """What the bar leaves on the screen after this event."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal, width=width, color_system=None)
+    with ProgressBar("circle", console) as bar:
+        bar(HEALTHY)
+        bar(event)
+    return screen.getvalue().split("\x1b[2K")[-1]
+
+
+def marked(event, widest=1.0):
+    return [each.words for each in readings(event, event.health, widest) if not each.healthy]
+
+
+def test_a_healthy_event_marks_no_figure():
+    words = [reading.words for reading in readings(HEALTHY, HEALTH, 1.3)]
+    assert words == [
+        "prediction 0.012",
+        "discriminator 3.397 / 3.401",
+        "index told by z 1%",
+        "adversary's pull 62%",
+        "spread of z 1.23",
+        "one class far 55%, source 52%",
+    ]
+    assert marked(HEALTHY) == []
+
+
+@pytest.mark.parametrize(
+    ("losses", "health", "words"),
+    [
+        ({"discriminator": 2.9}, {}, ["index told by z 63%"]),
+        ({"discriminator": 2.9}, {"pull": 0.03}, ["index told by z 63%", "adversary's pull 3%"]),
+        ({"discriminator": 3.9}, {}, ["discriminator 3.900 / 3.401"]),
+        ({}, {"spread": 0.001}, ["spread of z 0.001"]),
+        ({}, {"same_far": 1.0}, ["one class far 100%, source 52%"]),
+    ],
+)
+def test_a_figure_out_of_its_range_is_marked_when_it_is_late(losses, health, words):
+    late = replace(HEALTHY, losses={**EVENT.losses, **losses}, health={**HEALTH, **health})
+    assert marked(late) == words
+    early = replace(late, step=10)
+    assert set(marked(early)) <= {"spread of z 0.001"}
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_figure_is_cut_however_narrow_the_screen(width, terminal):
+    bad = replace(HEALTHY, step=110, losses={"prediction": 0.5, "discriminator": 2.4})
+    text = shown(bad, width, terminal)
+    assert all(len(line) <= width for line in text.splitlines())
+    for reading in readings(bad, HEALTH, 1.3):
+        assert reading.words + ("" if reading.healthy else " !") in text
+
+
+def test_an_event_without_figures_keeps_the_last_ones_on_the_screen():
+    assert "spread of z 1.23" in shown(replace(EVENT, step=110))
+
+
+def test_where_nobody_looks_the_last_state_is_written_once():
+    text = shown(replace(HEALTHY, step=110), terminal=False)
+    assert text.count("circle") == 1
+    assert "110/120" in text
+
+
+def test_a_run_without_an_adversary_shows_what_it_has():
+    plain = replace(EVENT, losses={"prediction": 0.1}, ceilings={}, health={"spread": 2.0})
+    words = [reading.words for reading in readings(plain, plain.health, 2.0)]
+    assert words == ["prediction 0.100", "spread of z 2"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from cida.benchmarks.moments import MOMENTS
 from cida.benchmarks.recipes import Benchmark
 from cida.benchmarks.rotating import ROTATING_DIGITS, ROTATING_MNIST
+from cida.benchmarks.selection import SELECTION
 from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
 from cida.benchmarks.tabular import KING_COUNTY, NHANES, SUPPORT2
 from cida.benchmarks.toys import CIRCLE, SINE
-from cida.benchmarks.worlds import WORLDS
+from cida.benchmarks.worlds import RESTARTS, WORLDS
 
 __all__ = ["BENCHMARKS", "EXPERIMENTS"]
 
@@ -26,6 +27,8 @@ EXPERIMENTS: dict[str, tuple[Benchmark, ...]] = {
     "support2": SUPPORT2,
     "moments": MOMENTS,
     "worlds": WORLDS,
+    "selection": SELECTION,
+    "restarts": RESTARTS,
 }
 
 BENCHMARKS: dict[str, Benchmark] = {

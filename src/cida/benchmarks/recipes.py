@@ -255,5 +255,6 @@ METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
     "hsic": ("HSIC", _with(game="hsic")),
     "histogram-line": ("Histogram head, u on a line", _histogram(space=Line())),
     "default": ("Default", _with()),
+    "restarts": ("Default, best of 4", _with(restarts=4)),
     "oracle": ("Oracle (all labels)", _with(discriminator=None)),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,7 +32,7 @@ from cida.dependence import distance_correlation
 from cida.diagnostics import accuracy, label_shift, score_by_bin
 from cida.space import line_space, thinned
 
-__all__ = ["WORLDS", "WorldPoints"]
+__all__ = ["RESTARTS", "WORLDS", "WorldPoints"]
 
 Array = np.ndarray[Any, Any]
 
@@ -126,13 +126,18 @@ METHODS = (
 
 
 def _world(
-    task: str, title: str, make: Callable[..., World], regression: bool = False
+    task: str,
+    title: str,
+    make: Callable[..., World],
+    regression: bool = False,
+    experiment: str = "worlds",
+    methods: Sequence[str] = METHODS,
 ) -> Benchmark:
-    name = f"worlds/{task}"
+    name = f"{experiment}/{task}"
     return Benchmark(
         name=name,
         draw=_draw(make, name, regression),
-        methods=METHODS,
+        methods=methods,
         presets={"best": Preset({}, OF_METHOD, protocol="points")},
         protocols=PROTOCOLS,
         bins=30,
@@ -155,4 +160,21 @@ WORLDS = (
     _world("noise-index", "Noise for an index", noise_index),
     _world("shifting-labels", "Shifting labels", shifting_labels),
     _world("drifting-regression", "Drifting regression (R²)", drifting_regression, regression=True),
+)
+
+
+def _one_draw(make: Callable[..., World]) -> Callable[..., World]:
+    """The same points whatever the seed, which then is that of the game alone."""
+    return lambda seed: make(seed=0)
+
+
+# One game against the best of four, on points of each seed's own and on points that all share.
+RESTARTS = tuple(
+    _world(task, title, make, experiment="restarts", methods=("default", "restarts"))
+    for task, title, make in (
+        ("circle", "Circle", circle),
+        ("sine", "Sine", sine),
+        ("circle-one-draw", "Circle, one draw of points", _one_draw(circle)),
+        ("sine-one-draw", "Sine, one draw of points", _one_draw(sine)),
+    )
 )

@@ -14,8 +14,10 @@ from rich.markup import escape
 from cida.cli.check import Check
 from cida.cli.data import Data
 from cida.cli.demo import Demo
+from cida.cli.doctor import Doctor
 from cida.cli.fit import Fit
 from cida.cli.predict import Predict
+from cida.cli.report import Report
 from cida.cli.reproduce import Reproduce
 from cida.cli.speed import Speed
 from cida.datasets.download import DownloadError
@@ -42,6 +44,8 @@ VERBS: dict[str, Callable[..., Verb]] = {
     "reproduce": Reproduce,
     "fit": Fit,
     "predict": Predict,
+    "report": Report,
+    "doctor": Doctor,
     "speed": Speed,
     "check": Check,
     "data": Data,

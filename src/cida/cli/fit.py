@@ -21,6 +21,7 @@ from cida.training import Callback
 from cida.training.progress import ProgressBar
 
 if TYPE_CHECKING:
+    from cida.estimators.table import TableModel
     from cida.tables import Question, TableData, TableFile
 
 __all__ = ["METHODS", "Fit"]
@@ -132,15 +133,18 @@ class Fit:
             figures = table_figures(model, data, x, held)
             facts = {**self._facts(data), "data": fingerprint(self.data)}
             came_to = figure_lines(data, figures)
+            trust = _trust(model, data, x)
             title = f"cida: {data.question.label} along {', '.join(data.question.index)}"
             where = along_index(model, data, x)
             played = zip(seeds, model.estimators, strict=True)
             histories = {f"seed {seed}": estimator.history_ for seed, estimator in played}
-            page = table_report(title, understood, told, came_to, where, histories, facts)
+            page = table_report(title, understood, told, came_to, trust, where, histories, facts)
             write_atomically(room / REPORT, page.encode())
             (room / "rows").unlink(missing_ok=True)
-            model.save(room, {**facts, "figures": figures.words()})
-        _say(console, [*came_to, "The report, to open in a browser:"])
+            model.save(room, {**facts, "figures": figures.words(), "trust": trust})
+        _say(console, [*came_to, trust["certificate"][0]])
+        _say(console, trust["faults"], style="yellow")
+        _say(console, ["The report, to open in a browser:"])
         _say(console, [str((self.out / REPORT).resolve()), str(self.out.resolve())])
         return 0
 
@@ -184,6 +188,19 @@ class Fit:
             "rows": len(data),
             "source_rows": int(data.labelled.sum()),
         }
+
+
+def _trust(model: TableModel, data: TableData, x: Any) -> dict[str, list[str]]:
+    """Whether the encoding still tells the index, and what went wrong in training, in words."""
+    from cida.estimators.table_figures import table_certificate
+
+    try:
+        certificate = table_certificate(model, data, x).words()
+    except ValueError as error:  # too few rows, or nothing to tell: the sentence says which
+        certificate = [f"No certificate of alignment: {error}"]
+    findings = [finding for one in model.estimators for finding in one.findings_]
+    faults = dict.fromkeys(f"{f.fault}: {f.found} {f.fix}" for f in findings)
+    return {"certificate": certificate, "faults": list(faults)}
 
 
 @dataclass(frozen=True)

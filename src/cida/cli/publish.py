@@ -13,8 +13,10 @@ from rich.table import Table
 
 from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.grid import Done
+from cida.benchmarks.judging import judge
 from cida.benchmarks.recipes import Benchmark
-from cida.benchmarks.runner import Row, read_outcome, versions, write_results
+from cida.benchmarks.runner import Row, read_outcome, versions, write_json, write_results
+from cida.benchmarks.selection import BankRows
 from cida.benchmarks.sleep import Nights
 from cida.benchmarks.suites import detail_table, paper_table, turned, verdicts
 from cida.benchmarks.tables import Cells, cells, markdown, result_lines
@@ -30,7 +32,7 @@ __all__ = ["Publisher", "rich_table"]
 WIDE = ("source", "gain", "fresh std", "fresh all", "record")
 ROOM_FOR_INTERVALS = 112
 ROOM_FOR_PAPER = 118
-SUITES = Nights | TableRows | WorldPoints  # data of experiments of several tasks
+SUITES = BankRows | Nights | TableRows | WorldPoints  # data of experiments of several tasks
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,10 @@ class Publisher:
         (module, line_a_method) = next((s.figures, s.line_a_method) for s in samples.values())
         shown = turned(table, with_paper=True, named=True) if line_a_method else table
         words = [*_about(samples, benchmarks), *verdicts(rows, benchmarks, titles)]
+        judged = self._judge(done, benchmarks, words, console)
         told = "".join(f"- {sentence}\n" for sentence in words)
-        text = f"{markdown(shown)}\n{told}\n{markdown(details)}"
+        tables = [shown, *([judged] if judged else [])]
+        text = "\n".join([*map(markdown, tables), told, markdown(details)])
         write_atomically(self.folder / "table.md", text.encode())
         pictures = self._draw(module, samples, rows)
         title = f"{self.experiment}, {self.preset}: {_metric(list(samples))} on the target, %"
@@ -123,7 +127,25 @@ class Publisher:
         for sentence in (*legend, *words):
             console.print(sentence, soft_wrap=True, markup=False, highlight=False)
         simulated = any(sample.simulated for sample in samples.values())
-        return suite_report(self.experiment, simulated, shown, details, words, facts, pictures)
+        return suite_report(self.experiment, simulated, tables, details, words, facts, pictures)
+
+    def _judge(
+        self,
+        done: Sequence[Done],
+        benchmarks: Sequence[Benchmark],
+        words: list[str],
+        console: Console,
+    ) -> list[Cells]:
+        """What validators say of a bank of runs; other experiments have nothing to judge."""
+        if not all(isinstance(ended.task.sample, BankRows) for ended in done):
+            return []
+        verdict = judge(done)
+        write_json(self.folder / "selection.json", verdict.words())
+        titles = {benchmark.name: benchmark.title for benchmark in benchmarks}
+        words += verdict.sentences(titles)
+        table = verdict.table(titles)
+        console.print(rich_table(table, "Validators against the truth"))
+        return table
 
     def _draw(self, module: str, data: Any, found: Sequence[Any]) -> dict[str, str]:
         """The figures, by title; matplotlib is only touched where it is asked for."""

@@ -34,7 +34,8 @@ class Reproduce:
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """The experiment: circle, sine, rotating-mnist, rotating-digits (no download), sleep-intra,
     sleep-cross, sleep-multi, nhanes, king-county, support2; moments: the moment ladder; worlds: the
-    default in small worlds."""
+    default in small worlds; selection: which of many runs each validator keeps; restarts: the best
+    of four games."""
 
     seeds: int = 5
     """How many seeds, counted from --first-seed; each draws its own points and its own start."""
@@ -45,13 +46,14 @@ class Reproduce:
     von-mises-mixture; for sleep also source-only-along; for tables logistic, boosting, these and
     source-only with -windows behind, and conditional; for moments cida-l1, cida, pcida, skew,
     mixture, flow, histogram, distance-correlation, hsic; for worlds histogram, given-prediction,
-    distance-correlation, default; for both source-only, oracle. All by default."""
+    distance-correlation, default; for both source-only, oracle; for selection a head and a weight,
+    such as l2-0.2; for restarts default, restarts. All by default."""
 
     preset: str = "best"
     """best: our strongest recipe of each method; paper: the paper's settings, nothing added. For
     rotating-mnist also accurate: a larger network, trained longer; steady: the paper's networks in
-    our game. For moments best, and start: the encoder begins as the shortcut. For worlds best
-    alone."""
+    our game. For moments best, and start: the encoder begins as the shortcut. For worlds,
+    selection and restarts best alone."""
 
     protocol: str | None = None
     """For digits, clean: other digits are scored than trained on; paper: the same images are;
@@ -159,8 +161,8 @@ class Reproduce:
 
         A store that is missing or too small is told before the first run, not before the last.
         """
-        if self._benchmark.download:
-            fetch(DOWNLOADS[self._benchmark.download], console)
+        for name in dict.fromkeys(b.download for b in self._benchmarks if b.download):
+            fetch(DOWNLOADS[name], console)
         if self._is_sleep and self.root is None:
             with _bar(console) as bar:
                 line = bar.add_task("simulated cohorts", total=1, completed=1)

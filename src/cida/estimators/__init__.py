@@ -3,5 +3,6 @@
 from cida.estimators.classifier import CIDAClassifier
 from cida.estimators.inputs import CidaWarning
 from cida.estimators.regressor import CIDARegressor
+from cida.estimators.search import CIDASearch
 
-__all__ = ["CIDAClassifier", "CIDARegressor", "CidaWarning"]
+__all__ = ["CIDAClassifier", "CIDARegressor", "CIDASearch", "CidaWarning"]

@@ -10,7 +10,7 @@ from cida.estimators.inputs import CidaWarning, outside
 from cida.space import Space
 from cida.training import near_weights
 
-__all__ = ["nearer", "warn_label_shift"]
+__all__ = ["nearer", "shift_words", "warn_label_shift"]
 
 FEWEST_ROWS = 200  # below, no balance can be told from chance
 
@@ -23,21 +23,26 @@ def nearer(space: Space, rows: Rows, share: float) -> Rows:
     return rows.weighted(weight)
 
 
-def warn_label_shift(space: Space, rows: Rows) -> None:
-    """Warns where the balance of source labels moves along u: invariance may hurt there."""
+def shift_words(space: Space, rows: Rows) -> str | None:
+    """How the balance of source labels moves along u; empty where it does not, None if unknown."""
     if len(rows.sources) < FEWEST_ROWS or len(rows.sources) == len(rows):
-        return
+        return None
     shift = label_shift(space, rows.u[rows.sources], rows.y[rows.sources])
     if not shift.suspected:
-        return
+        return ""
     if shift.label is None:
-        told = f"{shift.moves:.0%} of y's variance in the source lies between places along u"
-    else:
-        told = f"the share of one class in the source goes from {shift.low:.0%} to {shift.high:.0%}"
-    warnings.warn(
-        f"y itself seems to depend on domain_index ({told}): an encoding that hides the index may "
-        "hide y with it, and be worse than no adaptation; compare with discriminator=None, or use "
-        "game='conditional' with index_in_encoder=False.",
-        CidaWarning,
-        stacklevel=outside(),
-    )
+        return f"{shift.moves:.0%} of y's variance in the source lies between places along u"
+    return f"the share of one class in the source goes from {shift.low:.0%} to {shift.high:.0%}"
+
+
+def warn_label_shift(space: Space, rows: Rows) -> None:
+    """Warns where the balance of source labels moves along u: invariance may hurt there."""
+    told = shift_words(space, rows)
+    if told:
+        warnings.warn(
+            f"y itself seems to depend on domain_index ({told}): an encoding that hides the index "
+            "may hide y with it, and be worse than no adaptation; compare with "
+            "discriminator=None, or use game='conditional' with index_in_encoder=False.",
+            CidaWarning,
+            stacklevel=outside(),
+        )

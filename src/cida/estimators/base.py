@@ -6,7 +6,6 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,10 +17,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cida.batch import Rows
-from cida.diagnostics import BinScore, score_by_bin
+from cida.diagnostics import BinScore, Certificate, Validator, score_by_bin
 from cida.diagnostics.accuracy import Metric
 from cida.discriminators import Discriminator, named_discriminator
-from cida.estimators import inputs, parameters, players, prediction, saving, schedule
+from cida.estimators import (
+    checkup,
+    inputs,
+    parameters,
+    prediction,
+    restarts,
+    saving,
+    schedule,
+    trust,
+)
 from cida.estimators.balance import nearer, warn_label_shift
 from cida.estimators.choices import choose, choose_space
 from cida.estimators.inputs import Array, CidaWarning, Labels
@@ -29,8 +37,7 @@ from cida.estimators.scaling import Scaling
 from cida.games import Game, PredictionLoss, named_game
 from cida.networks import is_stochastic
 from cida.space import Line, Space, line_space
-from cida.training import Callback, Event, Trainer, isolated
-from cida.training.progress import ProgressBar
+from cida.training import Callback, isolated
 
 __all__ = ["CIDAEstimator"]
 
@@ -72,6 +79,8 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     averaging: float = 0.999
     nearness: float = 1.0
     standardise: bool = True
+    restarts: int = 1
+    validator: str | Validator = "consensus"
     random_state: Any = None
     verbose: bool = False
     callbacks: Sequence[Callback] | None = None
@@ -216,17 +225,12 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             rows = nearer(self.space_, rows, self.nearness)
         self.choices_ = choose(self, rows)
         training = schedule.make_training(self, len(rows), adapting, seed)
-        with isolated(seed):
-            self.game_ = players.build_game(self, rows, adapting)
-        self.history_: list[Event] = []
-        with ExitStack() as stack:
-            watchers: list[Callback] = [self.history_.append, *(self.callbacks or ())]
-            if self.verbose:
-                watchers.append(stack.enter_context(ProgressBar(type(self).__name__)))
-            Trainer(training, watchers).run(self.game_, rows)
+        played, self.selection_ = restarts.keep_best(self, rows, training, adapting)
+        self.game_, self.history_ = played.game, played.history
         self.n_steps_ = training.steps
         with isolated(seed):  # rows may be made as they are dealt
             self._learn_residuals(rows)
+            checkup.check_up(self, rows)
 
     @property
     def _index_is_input(self) -> bool:
@@ -291,19 +295,19 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         x = self._read_x(X, reset=False)
         u = self._read_u(domain_index, len(x))
-        network = self.game_.encode if encoding else self._network()
+        network = self.game_.encode if encoding else self._network(self.game_)
         return prediction.outputs(network, self._scaling, x, u)
 
-    def _network(self) -> prediction.Network:
+    def _network(self, game: Game) -> prediction.Network:
         """What predicts: one pass, or one for each draw where a player is probabilistic."""
-        if not self._is_drawn:
-            return self.game_.predict
+        if not _is_drawn(game):
+            return game.predict
         parameters.check_least("draws", self.draws)  # it may change after the fit
-        return prediction.over_draws(self.game_, self.draws, self._over_draws)
+        return prediction.over_draws(game, self.draws, self._over_draws)
 
     @property
     def _is_drawn(self) -> bool:
-        return is_stochastic(self.game_.encoder) or is_stochastic(self.game_.predictor)
+        return _is_drawn(self.game_)
 
     def transform(self, X: Any, domain_index: Any = None) -> Array:
         """The encoding z of each row; its mean where the encoder is probabilistic."""
@@ -335,6 +339,13 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return score_by_bin(
             self.space_, u[rows], labels.known, predicted[rows], bins, self._bin_metric()
         )
+
+    def alignment_report(self, X: Any, domain_index: Any) -> Certificate:
+        """Whether z still tells u, best asked of held-out rows: a `Certificate` with `words()`.
+
+        It can refute alignment, never prove it. No label is read.
+        """
+        return trust.alignment_report(self, X, domain_index)
 
     def _score(
         self, metric: Callable[..., Any], X: Any, y: Any, domain_index: Any, sample_weight: Any
@@ -381,3 +392,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # encodings are float32, whatever X is
         return tags
+
+
+def _is_drawn(game: Game) -> bool:
+    return is_stochastic(game.encoder) or is_stochastic(game.predictor)

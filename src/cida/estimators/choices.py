@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from cida.batch import Rows
+from cida.diagnostics.coordinates import Array, IndexMode, choose_coordinates
 from cida.discriminators import Discriminator, Histogram, named_discriminator
-from cida.estimators.coordinates import Array, IndexMode, choose_coordinates
 from cida.games import named_game
 from cida.space import Periodic, Space, line_space, thinned
 

@@ -14,9 +14,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from cida.diagnostics import accuracy
+from cida.diagnostics import Expected, accuracy
 from cida.diagnostics.accuracy import Metric
-from cida.estimators import inputs
+from cida.estimators import expected, inputs
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.inputs import Array, Labels
 from cida.games import PredictionLoss, cross_entropy
@@ -90,6 +90,10 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         ``0.05 + 0.95 exp(-d^2 / 2 h^2)``.
     standardise : whether X is centred and scaled inside.
     class_weight : None, "balanced" or a dict, for the prediction loss alone.
+    restarts, validator : plays so many games, each from a start of its own, and keeps the one that
+        the validator likes best, which sees no label of the target (docs/selection.md):
+        "consensus", another name of `cida.diagnostics.VALIDATORS`, or one of your own.
+        What it said is in ``selection_``.
     random_state : an integer makes the fit repeat bit for bit.
     verbose : shows a progress bar with each loss against its ceiling.
     callbacks : functions that receive the same events (`cida.training.Event`).
@@ -202,3 +206,14 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
         """Accuracy over the labelled rows."""
         return self._score(accuracy_score, X, y, domain_index, sample_weight)
+
+    def expected_accuracy(
+        self, X: Any, y: Any, domain_index: Any, source: Any = None, bins: int = 20
+    ) -> list[Expected]:
+        """The accuracy to expect on the target in cells along u, each with an interval.
+
+        X, y and ``domain_index`` are those of the fit: no label of the target is read. The estimate
+        is checked by a second training that is not shown the outermost source range; a warning
+        says where u lies farther than that check reached (docs/selection.md).
+        """
+        return expected.expected_accuracy(self, X, y, domain_index, source, bins)

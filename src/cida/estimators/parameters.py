@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from cida.diagnostics import named_validator
 from cida.estimators.inputs import one_line
 from cida.networks.frame import MOST_FEATURES, can_frame
 from cida.space import Space
@@ -43,6 +44,7 @@ _LEAST = {
     "averaging": 0,
     "weight_decay": 0,
     "nearness": 0,
+    "restarts": 1,
 }
 CHOSEN = ("curriculum", "hidden", "lambda_d", "steps", "batch_size", "source_batch_size")  # if None
 _FRACTIONS = ("lambda_d", "curriculum", "averaging", "weight_decay", "nearness")
@@ -106,6 +108,7 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
             f"stochastic is {stochastic!r}, which belongs to the built-in encoder, and encoder is "
             f"your own; put cida.networks.{STOCHASTIC[stochastic]} into it, and leave it out."
         )
+    named_validator(parameters["validator"])  # a misspelt name is told even where none is asked
     for name in ("encoder", "predictor"):
         if not isinstance(parameters[name], nn.Module | None):
             raise TypeError(f"{name} is {parameters[name]!r}; give a torch.nn.Module, or None.")

@@ -69,7 +69,9 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
 
     def _learn_residuals(self, rows: Rows) -> None:
         drawn = self._is_drawn
-        self._residual = prediction.residual_variance(self._network(), rows) if drawn else None
+        self._residual = (
+            prediction.residual_variance(self._network(self.game_), rows) if drawn else None
+        )
 
     def _over_draws(self, outputs: Tensor) -> Tensor:
         # Mean and variance as two columns. Divided by the number of draws: so they are those of

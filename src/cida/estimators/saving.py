@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import warnings
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.discriminators import DISCRIMINATORS, Discriminator
-from cida.estimators import players
+from cida.estimators import checkup, players
 from cida.estimators.choices import Choices
 from cida.estimators.inputs import CidaWarning, one_line, outside
 from cida.estimators.scaling import Scaling
@@ -56,6 +57,8 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
         "feature_names": _names(model),
         "labels": model._label_state(),
         "choices": {k: plain(v) for k, v in vars(model.choices_).items()},
+        "facts": model.facts_.words(),
+        "findings": [asdict(finding) for finding in model.findings_],
     }
     write_model_file(path, tensors, header)
 
@@ -136,6 +139,8 @@ def _rebuild(
     model.n_steps_ = header["steps"]
     model.choices_ = Choices(**{k: _object(v) for k, v in header["choices"].items()})
     model.history_ = []
+    model.facts_ = checkup.facts_in(header)
+    model.findings_ = checkup.findings_in(header)
     game = players.source_only(
         model,
         players.make_encoder(model, model._row_shape),

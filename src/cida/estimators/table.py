@@ -117,7 +117,8 @@ class TableModel:
                 random_state=seed,
                 callbacks=list(callbacks),
             )
-            model.fit_rows(rows)
+            with _quietly():  # what the doctor finds is told by whoever asked for the fit
+                model.fit_rows(rows)
         return model
 
     @property

@@ -10,8 +10,10 @@ import torch
 from sklearn.metrics import r2_score
 
 from cida.diagnostics import (
+    Certificate,
     LabelShift,
     Support,
+    certify,
     explained_share,
     label_shift,
     root_mean_squared_error,
@@ -20,7 +22,7 @@ from cida.diagnostics import (
 from cida.estimators.table import TableModel
 from cida.tables import Schema, TableData
 
-__all__ = ["Figures", "balance", "chunks", "spread_rows", "table_figures"]
+__all__ = ["Figures", "balance", "chunks", "spread_rows", "table_certificate", "table_figures"]
 
 Array = np.ndarray[Any, Any]
 CHUNK_ROWS = 16_384
@@ -69,6 +71,17 @@ def table_figures(model: TableModel, data: TableData, x: Array, held: Array) -> 
         encoding_explains=explained_share(encoding, e),
         support=target_support(model.space, u[~labelled], u[labelled]),
     )
+
+
+def table_certificate(model: TableModel, data: TableData, x: Array) -> Certificate:
+    """Whether the first estimator's encoding still tells the index; no label is read."""
+    some = spread_rows(len(data))
+    parts = list(chunks(some))
+    z = np.concatenate([model.encoding(x[r], data.u[r]) for r in parts])
+    predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in parts])
+    said = predicted[:, 0] if model.classes is None else predicted.argmax(1)
+    u = torch.from_numpy(data.u[some])
+    return certify(model.space, z, u, said, index_names=model.index)
 
 
 def _scores(model: TableModel, data: TableData, x: Array, rows: Array) -> dict[str, float]:

@@ -89,7 +89,24 @@ WORLDS = Words(
     "bias-corrected squared distance correlation of z and u.",
     "Means over all seeds. The source is shaded in green.",
 )
-WORDS |= {"moments": LADDER, "worlds": WORLDS}
+SELECTION = Words(
+    "Which run to keep, without target labels",
+    "Heads and weights of the adversarial loss over six worlds: good runs and bad ones. Validators "
+    "score them without a label of the target; here their scores meet the truth.",
+    "First the target accuracy of each run in %, the mean over seeds. Then, for each validator: "
+    "Spearman's correlation of its score with the accuracy; how often the run that it keeps is "
+    "within 1 point of the best of its group, and how far below it is; the correlation in each "
+    "world.",
+    "Every run as a point; the one that is kept, in a group of runs on the same data, has a ring.",
+)
+RESTARTS = Words(
+    "The best of four games",
+    "The estimator with no arguments, once with one game and once with four, of which it keeps one "
+    "by a validator that sees no label of the target.",
+    "Accuracy in % on the target. " + COLUMNS,
+    "Means over all seeds. The source is shaded in green.",
+)
+WORDS |= {"moments": LADDER, "worlds": WORLDS, "selection": SELECTION, "restarts": RESTARTS}
 SIMULATED = (
     "SIMULATED: these people exist in a computer alone. The paper's numbers below ours are of real "
     "people, and are there to show the form of its table, not to be beaten."
@@ -99,7 +116,7 @@ SIMULATED = (
 def suite_report(
     experiment: str,
     simulated: bool,
-    table: Sequence[Cells],
+    tables: Sequence[Sequence[Cells]],
     details: Sequence[Cells],
     told: Sequence[str],
     facts: Mapping[str, Any],
@@ -114,7 +131,7 @@ def suite_report(
         f"<p class='lead'>{words.lead}</p>",
         f"<p class='notice'>{SIMULATED}</p>" if simulated else "",
         f"<p class='soft'>Protocol {escape(str(facts['protocol']))}.</p>",
-        _table(table),
+        *(_table(table) for table in tables),
         f"<p class='soft'>{words.columns}</p>",
         f"<ul class='soft'>{sentences}</ul>",
         pictures_section(pictures, words.figures) if pictures else "",

@@ -43,6 +43,7 @@ def table_report(
     understood: Sequence[str],
     warnings: Sequence[str],
     came_to: Sequence[str],
+    trust: Mapping[str, Sequence[str]],
     along: Along,
     histories: Mapping[str, Sequence[Event]],
     facts: Mapping[str, Any],
@@ -56,6 +57,10 @@ def table_report(
         _list(came_to),
         "<p class='soft'>No target label was seen: how right the model is on the target nobody "
         "can say from this table alone.</p>",
+        "<h2>Does the encoding still tell the index?</h2>",
+        _list(trust["certificate"]),
+        "<h2>What the doctor says</h2>",
+        _list(trust["faults"] or ("No fault was found in the training.",)),
         f"<h2>Along {escape(along.name)}</h2>",
         _rows_figure(along),
         _predictions_figure(along),

@@ -1,41 +1,101 @@
-"""A live line while training: each loss against its ceiling."""
+"""A live table while training: each loss against its ceiling, and how the game stands."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.columns import Columns
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
+from cida.training.health import (
+    ABOVE,
+    COLLAPSED,
+    KNOWN,
+    ONE_CLASS,
+    SEVERAL_CLASSES,
+    WEAK_PULL,
+    excess,
+    known,
+)
 from cida.training.trainer import Event
 
-__all__ = ["ProgressBar", "loss_words"]
+__all__ = ["ProgressBar", "Reading", "loss_words", "readings"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One figure in words, and whether it is where it should be by now."""
+
+    words: str
+    healthy: bool = True
+
+
+def readings(event: Event, health: Mapping[str, float], widest: float) -> list[Reading]:
+    """The figures of the live table: losses against their ceilings, and how the game stands.
+
+    ``health`` is the latest, which may be of an event before; ``widest`` the largest spread of z
+    so far. In the first fifth of a run nothing is amiss yet, and what is only wrong when training
+    ends is marked from its half on.
+    """
+    done = event.step / event.steps
+    above, share = excess(event.losses, event.ceilings), known(event.losses, event.ceilings)
+    lags = above is not None and above > ABOVE and done > 0.2
+    told = share is not None and share >= KNOWN and done > 0.5
+    found = [
+        Reading(words, not (lags and name in event.ceilings))
+        for name, words in _loss_words(event).items()
+    ]
+    if share is not None:
+        found.append(Reading(f"index told by z {share:.0%}", not told))
+    if (pull := health.get("pull")) is not None:
+        found.append(Reading(f"adversary's pull {pull:.0%}", not (told and pull < WEAK_PULL)))
+    if (spread := health.get("spread")) is not None:
+        found.append(Reading(f"spread of z {spread:.3g}", spread > COLLAPSED * widest))
+    if (far := health.get("same_far")) is not None:
+        near = health["same_source"]
+        one_class = far >= ONE_CLASS and near <= SEVERAL_CLASSES and done > 0.5
+        found.append(Reading(f"one class far {far:.0%}, source {near:.0%}", not one_class))
+    return found
 
 
 def loss_words(event: Event) -> str:
     """``prediction 0.012, discriminator 3.397 / 3.401``: the ceiling stands after the slash."""
-    words = []
+    return ", ".join(_loss_words(event).values())
+
+
+def _loss_words(event: Event) -> dict[str, str]:
+    words = {}
     for name, value in event.losses.items():
         ceiling = event.ceilings.get(name)
-        words.append(f"{name} {value:.3f}" + (f" / {ceiling:.3f}" if ceiling is not None else ""))
-    return ", ".join(words)
+        words[name] = f"{name} {value:.3f}" + (f" / {ceiling:.3f}" if ceiling is not None else "")
+    return words
 
 
 class ProgressBar:
-    """A callback that draws a progress bar on standard error; use it as a context manager."""
+    """A callback that draws a bar and the game's figures below it; use it as a context manager.
+
+    A figure that is out of its healthy range ends in an exclamation mark. Figures flow into as many
+    columns as the terminal is wide. Where nobody looks, only the last state is written.
+    """
 
     def __init__(self, title: str = "training", console: Console | None = None) -> None:
-        self.progress = Progress(
+        self.progress = _Bar(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[losses]}"),
             console=console or Console(stderr=True),
         )
         self.title = title
         self.task: TaskID | None = None
+        self.health: Mapping[str, float] = {}
+        self.widest = 0.0
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
@@ -51,5 +111,23 @@ class ProgressBar:
 
     def __call__(self, event: Event) -> None:
         if self.task is None:
-            self.task = self.progress.add_task(self.title, total=event.steps, losses="")
-        self.progress.update(self.task, completed=event.step, losses=loss_words(event))
+            self.task = self.progress.add_task(self.title, total=event.steps)
+        self.health = event.health or self.health
+        self.widest = max(self.widest, self.health.get("spread", 0.0))
+        self.progress.figures = readings(event, self.health, self.widest)
+        self.progress.update(self.task, completed=event.step)
+
+
+class _Bar(Progress):
+    """A progress bar with figures below it."""
+
+    figures: Sequence[Reading] = ()
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield from super().get_renderables()
+        cells = [
+            Text(reading.words) if reading.healthy else Text(f"{reading.words} !", "bold red")
+            for reading in self.figures
+        ]
+        if cells:
+            yield Padding(Columns(cells, padding=(0, 3)), (0, 0, 0, 2))

@@ -12,9 +12,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from cida.batch import Rows
+from cida.batch import Batch, Rows
 from cida.games import Game, Move
 from cida.training.curriculum import Curriculum, Sampler
+from cida.training.health import ROUNDS_APART, Look
 
 __all__ = ["Callback", "Event", "NonFiniteLossError", "Trainer", "Training", "isolated"]
 
@@ -39,7 +40,11 @@ class Training:
 
 @dataclass(frozen=True)
 class Event:
-    """What happened since the last event: mean losses, and the ceilings to read them against."""
+    """What happened since the last event: mean losses, and the ceilings to read them against.
+
+    ``health`` has figures of the round that the event came after (`cida.training.health`), but of
+    one round in fifteen at most: short runs have events without.
+    """
 
     step: int
     steps: int
@@ -48,6 +53,7 @@ class Event:
     active: float
     losses: Mapping[str, float] = field(default_factory=dict)
     ceilings: Mapping[str, float] = field(default_factory=dict)
+    health: Mapping[str, float] = field(default_factory=dict)
 
 
 Callback = Callable[[Event], None]
@@ -100,14 +106,15 @@ class Trainer:
             rate = t.learning_rate * self._decay(step)
             source = rows[sampler.source(t.source_batch_size)]
             everyone = rows[sampler.everyone(t.batch_size, game.newest_share)]
-            for move in game.moves(source, everyone):
-                self._check(move, step)
-                optimiser = optimisers[move.player]
-                optimiser.param_groups[0]["lr"] = rate
-                optimiser.zero_grad(set_to_none=True)
-                move.total.backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-                log.add(move)
+            with log.looking(game, source, everyone, step + 1):
+                for move in game.moves(source, everyone):
+                    self._check(move, step)
+                    optimiser = optimisers[move.player]
+                    optimiser.param_groups[0]["lr"] = rate
+                    optimiser.zero_grad(set_to_none=True)
+                    move.total.backward()  # type: ignore[no-untyped-call]
+                    optimiser.step()
+                    log.add(move)
             average.update()
             log.step(step + 1, rate, len(sampler.active) / len(rows))
 
@@ -179,12 +186,29 @@ class _Log:
         self.callbacks = callbacks
         self.every = math.ceil(training.steps / max(1, training.events))
         self.started = time.perf_counter()
+        self.looked = -ROUNDS_APART
         self._clear()
 
     def _clear(self) -> None:
         self.sums: dict[str, float] = {}
         self.ceilings: dict[str, float] = {}
+        self.health: dict[str, float] = {}
+        self.look: Look | None = None
         self.rounds = 0
+
+    def _due(self, step: int) -> bool:
+        last = step == self.training.steps
+        return bool(self.callbacks) and (step % self.every == 0 or last)
+
+    @contextmanager
+    def looking(self, game: Game, source: Batch, everyone: Batch, step: int) -> Iterator[None]:
+        """Inside, the round is looked at if an event comes after it and the last look is past."""
+        if not self._due(step) or step - self.looked < ROUNDS_APART:
+            yield
+            return
+        with Look(game, source, everyone) as self.look:
+            yield
+        self.looked, self.health, self.look = step, self.look.figures(), None
 
     def add(self, move: Move) -> None:
         if not self.callbacks:
@@ -193,10 +217,12 @@ class _Log:
             self.sums[name] = self.sums.get(name, 0.0) + float(value.detach())
         for name, value in move.ceilings.items():
             self.ceilings[name] = self.ceilings.get(name, 0.0) + float(value)
+        if self.look is not None:
+            self.look.add(move)
 
     def step(self, step: int, rate: float, active: float) -> None:
         self.rounds += 1
-        if not self.callbacks or (step % self.every and step != self.training.steps):
+        if not self._due(step):
             return
         event = Event(
             step=step,
@@ -206,6 +232,7 @@ class _Log:
             active=active,
             losses={name: total / self.rounds for name, total in self.sums.items()},
             ceilings={name: total / self.rounds for name, total in self.ceilings.items()},
+            health=self.health,
         )
         for callback in self.callbacks:
             callback(event)

@@ -16,7 +16,7 @@ from cida.batch import Rows
 from cida.networks import IndexWindows, MovingFrame, can_frame
 from cida.space import Space, thinned
 
-__all__ = ["IndexMode", "choose_coordinates"]
+__all__ = ["IndexMode", "choose_coordinates", "coordinate_candidates", "trial_errors"]
 
 Array = np.ndarray[Any, Any]
 IndexMode = bool | Literal["frame", "axes", "windows"]
@@ -57,7 +57,7 @@ def trial_errors(space: Space, rows: Rows) -> dict[IndexMode, Array]:
     own, own_index = mine.x.flatten(1), space.embed(mine.u).float()
     thirds = _thirds(own_index)
     found: dict[IndexMode, Array] = {}
-    for mode, fit in _candidates(space, everyone.shape[1], index.shape[1]).items():
+    for mode, fit in coordinate_candidates(space, everyone.shape[1], index.shape[1]).items():
         seen = own if fit is None else fit(everyone, index)(own, own_index)
         found[mode] = _trial(seen.double().numpy(), mine.y, thirds)
     return found
@@ -66,9 +66,10 @@ def trial_errors(space: Space, rows: Rows) -> dict[IndexMode, Array]:
 Coordinates = Callable[[Tensor, Tensor], Tensor]
 
 
-def _candidates(
+def coordinate_candidates(
     space: Space, features: int, index_width: int
 ) -> dict[IndexMode, Callable[[Tensor, Tensor], Coordinates] | None]:
+    """How to fit each, simplest first, to rows of x and their embedded index; None is x itself."""
     found: dict[IndexMode, Callable[[Tensor, Tensor], Coordinates] | None] = {
         False: None,
         "windows": lambda x, index: IndexWindows(features, index_width).fit(x, index),

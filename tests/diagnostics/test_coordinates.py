@@ -18,7 +18,7 @@ from cida.datasets import (
     shifting_labels,
     sine,
 )
-from cida.estimators.coordinates import choose_coordinates, trial_errors
+from cida.diagnostics.coordinates import choose_coordinates, trial_errors
 from cida.space import Line, Periodic, line_space
 
 
@@ -86,7 +86,7 @@ def test_the_simplest_within_a_standard_error_of_the_least_is_chosen(monkeypatch
         ({}, False),
     ):
         monkeypatch.setattr(
-            "cida.estimators.coordinates.trial_errors", lambda space, rows, found=errors: found
+            "cida.diagnostics.coordinates.trial_errors", lambda space, rows, found=errors: found
         )
         assert choose_coordinates(Line(), None) == mode
 

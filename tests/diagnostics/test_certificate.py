@@ -1,0 +1,396 @@
+"""The alignment certificate, as a user reads it."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from cida.datasets import circle, ladder
+from cida.diagnostics import Certificate, certify
+from cida.diagnostics.certificate import FEWEST_ROWS, LEVEL, family_p, judge
+from cida.diagnostics.directions import Strata
+from cida.space import Line, Periodic, Product
+
+ROWS = 1200
+
+
+def certificate(z, u, predicted=None, space=None, **more):
+    u = torch.as_tensor(np.asarray(u, dtype=float).reshape(len(z), -1))
+    return certify((space or Line()).fit(u), z, u, predicted, **more)
+
+
+def unit(values):
+    return (values - values.mean()) / values.std()
+
+
+def planted(kind, rows=ROWS, width=4, seed=100):
+    """A dependence that explains about 5 % of the mean or of the squared deviations."""
+    rng = np.random.default_rng(seed)
+    z, noise = rng.normal(size=(rows, width)), rng.normal(size=rows)
+    w = unit(z @ rng.normal(size=width))
+    u = {
+        "none": noise,
+        "mean": 0.22 * w + noise,
+        "spread": np.exp(0.2 * w) * noise,
+        "square": 0.22 * unit(w**2) + noise,
+    }[kind]
+    return z, 50 + 15 * u
+
+
+@pytest.fixture(scope="module")
+def found():
+    return {kind: certificate(*planted(kind)) for kind in ("none", "mean", "spread", "square")}
+
+
+def first_words(certificate):
+    return certificate.words()[0]
+
+
+# --- the verdict ---------------------------------------------------------------------------------
+
+
+def test_where_nothing_is_found_the_words_say_what_would_have_been(found):
+    none = found["none"]
+    assert not none.dependence_found
+    assert none.marginal.culprits == []
+    words = first_words(none)
+    assert words.startswith("No dependence of z on u found (p = ")
+    assert "With 1,200 rows a dependence that explains" in words
+    assert "would have been seen at least 95 % of the time" in words
+    assert 0.012 < none.marginal.power.mean < 0.04
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("mean", "z still tells the mean of u, by a line"),
+        ("spread", "z tells the spread of u but not its mean"),
+        ("square", "only a nonlinear probe sees it"),
+    ],
+)
+def test_each_kind_is_found_and_named(found, kind, words):
+    assert found[kind].dependence_found
+    assert first_words(found[kind]).startswith("z depends on u (p ")
+    assert words in first_words(found[kind])
+
+
+def test_it_says_that_it_can_never_prove_and_that_trained_rows_look_better(found):
+    for one in found.values():
+        told = " ".join(one.words())
+        assert "can refute alignment, never prove it" in told
+        assert "trained on look better aligned" in told
+        assert str(one) == "\n".join(one.words())
+
+
+def test_the_figures_go_with_the_kind(found):
+    assert found["mean"].marginal.linear_share == pytest.approx(0.045, abs=0.02)
+    assert found["mean"].marginal.linear.p < 1e-6
+    assert found["square"].marginal.linear.p > 0.01
+    assert found["spread"].marginal.gain.over_mean > 0.003
+    assert found["mean"].marginal.gain.over_blind == pytest.approx(0.023, abs=0.012)
+    assert found["none"].marginal.gain.over_blind < 0.003
+
+
+def test_the_size_that_it_states_is_seen():
+    share = certificate(*planted("none", rows=600, width=3)).marginal.power.mean
+    seen = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=(600, 3))
+        w = unit(z @ rng.normal(size=3))
+        u = np.sqrt(share) * w + np.sqrt(1 - share) * rng.normal(size=600)
+        seen += family_p(*judge(z, u[:, None], Strata.whole(600), None, seed)) <= LEVEL
+    assert seen >= 17  # fewer happen in one of sixty such scores
+
+
+def test_more_rows_see_less(found):
+    few, many = certificate(*planted("none", rows=300)).marginal.power, found["none"].marginal.power
+    assert many.mean < few.mean / 2.5
+    assert many.bend < few.bend / 2.5
+    assert many.distance_correlation < few.distance_correlation
+
+
+def test_json_values(found):
+    values = json.loads(json.dumps(found["mean"].to_dict(), allow_nan=False))
+    assert values["dependence_found"] is True
+    assert "mean" in values["marginal"]["culprits"]
+    assert values["marginal"]["linear"]["freedom"] == [4, 1195]
+    assert values["given"] is None
+    assert sum(cell["n"] for cell in values["along"]["cells"]) == ROWS
+
+
+# --- invariances ---------------------------------------------------------------------------------
+
+
+def test_units_of_z_and_u_change_nothing(found):
+    z, u = planted("mean")
+    other = certificate(1000 * z - 7, 3 * u + 1e4)
+    one = found["mean"]
+    assert other.marginal.p == pytest.approx(one.marginal.p)
+    assert other.marginal.linear.f == pytest.approx(one.marginal.linear.f)
+    assert other.marginal.distance_correlation == pytest.approx(one.marginal.distance_correlation)
+    assert other.marginal.boosted_share == pytest.approx(one.marginal.boosted_share, abs=1e-3)
+    assert other.marginal.culprits == one.marginal.culprits
+
+
+def test_the_order_of_rows_changes_no_verdict(found):
+    order = np.random.default_rng(0).permutation(ROWS)
+    for kind in ("none", "square"):
+        z, u = planted(kind)
+        other = certificate(z[order], u[order])
+        assert other.dependence_found == found[kind].dependence_found
+        assert other.marginal.linear.f == pytest.approx(found[kind].marginal.linear.f)
+
+
+def test_rows_sorted_along_u_are_no_dependence():
+    z, u = planted("none", rows=400)
+    order = np.argsort(u)
+    assert not certificate(z[order], u[order]).dependence_found
+
+
+# --- given the prediction ------------------------------------------------------------------------
+
+
+def shifted(rows=ROWS, regression=False, more=0.0, seed=101):
+    """z tells y and nothing else; y moves along u; ``more``: z also tells u itself."""
+    rng = np.random.default_rng(seed)
+    u = rng.uniform(0, 10, rows)
+    y = rng.normal(size=rows) + 0.3 * u if regression else (rng.random(rows) < u / 10) * 1
+    z = np.column_stack([y, 0.3 * y, np.zeros(rows)]) + 0.5 * rng.normal(size=(rows, 3))
+    z[:, 2] += more * u
+    return z, u, y
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_what_is_label_shift_alone_vanishes_given_the_prediction(regression):
+    z, u, y = shifted(regression=regression)
+    told = certificate(z, u, y)
+    assert told.dependence_found
+    assert told.given is not None
+    assert not told.given.found
+    assert told.label_shift_explains
+    what = "number" if regression else "class"
+    words = next(line for line in told.words() if line.startswith(f"Given the predicted {what}"))
+    assert "(label shift)" in words
+    assert "aligning it away would do harm" in words
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_what_is_more_than_label_shift_stays(regression):
+    told = certificate(*shifted(regression=regression, more=0.1))
+    assert told.given.found
+    assert not told.label_shift_explains
+    assert any("Label shift does not explain it." in line for line in told.words())
+
+
+def test_where_predictions_do_not_move_along_u_it_is_not_called_label_shift():
+    told = certificate(*shifted(rows=400))
+    assert told.prediction_p < 1e-6
+    still = replace(told, prediction_p=0.4)
+    assert not still.label_shift_explains
+    assert any("so it is no label shift" in line for line in still.words())
+    z, u, y = shifted(rows=400)
+    apart = certificate(z, u, np.random.default_rng(0).permutation(y))
+    assert apart.prediction_p > 0.05
+
+
+def test_without_dependence_neither_is_found():
+    z, u = planted("none")
+    told = certificate(z, u, z[:, 0] > 0)
+    assert not told.dependence_found
+    assert any("none was found either" in line for line in told.words())
+
+
+def test_one_class_alone_is_nothing_to_look_within():
+    z, u = planted("none", rows=200)
+    told = certificate(z, u, np.full(200, "well"))
+    assert told.given is None
+    assert any("nothing to look at" in line for line in told.words())
+
+
+# --- along u -------------------------------------------------------------------------------------
+
+
+def test_where_it_is_worst_is_told_in_the_units_of_u():
+    rng = np.random.default_rng(102)
+    u = rng.uniform(20, 80, ROWS)
+    z = rng.normal(size=(ROWS, 3)) + 1.5 * ((u > 62) & (u < 68))[:, None]
+    told = certificate(z, u, index_names=["age"])
+    assert told.dependence_found
+    assert told.along.worst.lo[0] == pytest.approx(62, abs=0.1)
+    assert told.along.worst.hi[0] == pytest.approx(68, abs=0.1)
+    assert any("z elsewhere at age from 62.0 to 68.0" in line for line in told.words())
+
+
+def test_dependence_within_one_cell_is_told_there():
+    rng = np.random.default_rng(103)
+    u = rng.uniform(0, 10, 2000)
+    inside = (u > 4) & (u < 5)
+    z = rng.normal(size=(2000, 3))
+    z[:, 0] += 5 * np.where(inside, u - 4.5, 0)
+    told = certificate(z, u)
+    assert told.along.worst_within.lo[0] == pytest.approx(4, abs=0.01)
+    assert told.along.worst_within.within <= 0.02
+    assert sum((cell.within or 1) <= 0.05 for cell in told.along.cells) == 1
+    assert any("Within 1 of 10 cells" in line for line in told.words())
+
+
+def test_a_trend_lies_between_cells_and_a_saw_within_them():
+    rng = np.random.default_rng(104)
+    u = rng.uniform(0, 10, ROWS)
+    trend = certificate((u + rng.normal(size=ROWS))[:, None], u)
+    assert trend.along.between > 0.9
+    saw = certificate((u % 1 + 0.05 * rng.normal(size=ROWS))[:, None], u)
+    assert saw.along.worst_within is not None
+    assert saw.along.between is None or saw.along.between < 0.5
+
+
+def test_an_hour_of_the_day_and_a_place_beside_it():
+    rng = np.random.default_rng(105)
+    hour, north = rng.uniform(0, 24, 500), rng.normal(size=500)
+    late = np.cos(2 * np.pi * (hour - 23) / 24)
+    z = rng.normal(size=(500, 3)) + 0.4 * late[:, None]
+    space = Product([Periodic(24), Line()])
+    told = certificate(
+        z, np.column_stack([hour, north]), space=space, index_names=["hour", "north"]
+    )
+    assert told.dependence_found
+    assert "z still tells the mean of u" in first_words(told)
+    assert any("hour from" in line and "north from" in line for line in told.words())
+    again = certificate(z, north)
+    assert not again.dependence_found
+
+
+def test_a_seam_is_no_matter():
+    rng = np.random.default_rng(106)
+    hour = rng.uniform(0, 24, 500)
+    z = np.cos(2 * np.pi * hour / 24)[:, None] + rng.normal(size=(500, 2))
+    one = certificate(z, hour, space=Periodic(24)).marginal
+    other = certificate(z, (hour + 48) % 24 - 24, space=Periodic(24)).marginal
+    assert one.linear.f == pytest.approx(other.linear.f)
+    assert one.linear_share == pytest.approx(other.linear_share)
+
+
+# --- odd encodings, and refusals -----------------------------------------------------------------
+
+
+def test_a_constant_encoding_tells_nothing():
+    told = certificate(np.ones((200, 3)), np.arange(200))
+    assert not told.dependence_found
+    assert told.marginal is None
+    assert first_words(told).startswith("The encoding is constant in all 200 rows")
+    json.dumps(told.to_dict(), allow_nan=False)
+
+
+def test_columns_that_never_change_are_left_out_and_counted(found):
+    z, u = planted("mean")
+    more = np.column_stack([z[:, :2], np.full(ROWS, 3.3), z[:, 2:]]).astype(np.float32)
+    told = certificate(more, u)
+    assert told.constant_columns == 1
+    assert told.marginal.linear.f == pytest.approx(found["mean"].marginal.linear.f, rel=1e-4)
+    assert "1 of the 5 columns of z never change and were left out." in told.words()
+
+
+def test_what_hides_in_a_direction_of_little_variance_is_told_from_what_does_not():
+    rng = np.random.default_rng(109)
+    broad, thin = rng.normal(size=(400, 2)), rng.normal(size=400)
+    z = broad @ rng.normal(size=(2, 6)) + 0.02 * thin[:, None] * rng.normal(size=6)
+    told = certificate(z, thin + 0.2 * rng.normal(size=400)).marginal
+    assert told.found
+    assert (told.axes, told.main_axes) == (3, 2)
+    assert told.linear.adjusted > 0.9
+    assert told.main.adjusted < 0.05
+
+
+def test_of_very_many_columns_the_leading_components_are_looked_at():
+    rng = np.random.default_rng(107)
+    hidden = rng.normal(size=(400, 3))
+    z = hidden @ rng.normal(size=(3, 100)) + 0.01 * rng.normal(size=(400, 100))
+    told = certificate(z, hidden[:, 0] + 2 * rng.normal(size=400))
+    assert told.columns_used == 64
+    assert told.dependence_found
+    assert any("the 64 leading principal components" in line for line in told.words())
+
+
+def test_an_index_of_two_values_has_a_mean_alone():
+    rng = np.random.default_rng(108)
+    u = rng.integers(0, 2, 300)
+    told = certificate(rng.normal(size=(300, 2)) + u[:, None], u)
+    assert told.dependence_found
+    assert told.marginal.power.spread is None
+    assert "spread" not in first_words(told)
+
+
+def test_too_few_rows_are_refused_with_how_many_are_needed():
+    with pytest.raises(ValueError, match=f"X has 99 rows; .* needs at least {FEWEST_ROWS}"):
+        certificate(np.zeros((99, 2)), np.arange(99))
+
+
+def test_an_index_that_never_changes_is_refused():
+    u = torch.full((200, 1), 4.0, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"domain_index is constant in these rows \(every row has"):
+        certify(Line(), np.random.default_rng(0).normal(size=(200, 2)), u)
+
+
+def test_numbers_that_are_not_finite_are_refused():
+    z, u = planted("none", rows=200)
+    z[7, 1] = np.nan
+    with pytest.raises(ValueError, match=r"z is not finite in 1 of 200 rows \(first: row 7\)"):
+        certificate(z, u)
+
+
+def test_rows_that_do_not_match_are_refused():
+    with pytest.raises(ValueError, match="z has 200 rows and u 150"):
+        certify(Line(), np.zeros((200, 2)), torch.zeros(150, 1))
+
+
+def test_of_very_many_rows_some_are_used(monkeypatch):
+    monkeypatch.setattr("cida.diagnostics.certificate.MOST_ROWS", 300)
+    z, u = planted("mean")
+    told = certificate(z, u, z[:, 0] > 0)
+    assert isinstance(told, Certificate)
+    assert (told.rows, told.rows_used) == (ROWS, 300)
+    assert "300 of 1,200 rows were used." in told.words()
+
+
+# --- known worlds --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rung", "words"),
+    [
+        ("mean", "z still tells the mean of u, by a line"),
+        ("variance", "z tells the spread of u but not its mean"),
+        ("skewness", "z differs in one stretch of u"),
+        ("whole", "z differs in one stretch of u"),
+    ],
+)
+def test_on_each_rung_of_the_ladder_the_shortcut_is_seen_and_the_honest_encoding_is_not(
+    rung, words
+):
+    world = ladder(rung, rows=1000, seed=100)
+    shortcut = certificate(world.x[:, :1], world.u)
+    assert shortcut.dependence_found
+    assert words in first_words(shortcut)
+    honest = certificate((world.x[:, 1] * world.x[:, 2])[:, None], world.u)
+    assert not honest.dependence_found
+
+
+def test_it_cannot_tell_discs_that_are_turned_against_each_other():
+    world = circle(points=40, seed=100)
+    x = world.x * world.scaling[1] + world.scaling[0]
+    around = np.pi * world.u
+    offset = x - 5 * np.column_stack([np.cos(around), np.sin(around)])
+    for turns in (1.0, -2.5):  # the first is right everywhere, the other nearly nowhere
+        angle = -turns * around
+        turned = np.column_stack(
+            [
+                np.cos(angle) * offset[:, 0] - np.sin(angle) * offset[:, 1],
+                np.sin(angle) * offset[:, 0] + np.cos(angle) * offset[:, 1],
+            ]
+        )
+        assert not certificate(turned, world.u).dependence_found
+        right = np.mean((turned[:, 0] > 0) == world.y)
+        assert right > 0.9 if turns == 1 else right < 0.6

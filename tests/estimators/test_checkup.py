@@ -1,0 +1,215 @@
+"""What a fit learns of itself: facts, findings and warnings, kept in the model file."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from cida import CIDAClassifier, CIDARegressor, CidaWarning, load
+from cida.batch import Rows
+from cida.datasets import circle, irrelevant_index
+from cida.diagnostics import Facts, Finding
+from cida.estimators.checkup import facts_in
+from cida.training.checkpoint import read_model_file
+
+SMALL = {"hidden": (16,), "encoding_width": 4, "random_state": 100}
+LONG = {**SMALL, "steps": 210, "batch_size": 32, "learning_rate": 5e-3}
+
+
+@pytest.fixture(scope="module")
+def world():
+    return irrelevant_index(400, seed=100)
+
+
+def fit(model, world, **more):
+    return model.fit(world.x, world.training_labels, domain_index=world.u, **more)
+
+
+@pytest.fixture(scope="module")
+def weak(world):
+    """A model in which everything decays to nothing, and its warnings."""
+    with pytest.warns(CidaWarning) as caught:
+        model = fit(CIDAClassifier(weight_decay=200.0, **LONG), world)
+    return model, caught
+
+
+def test_a_finding_is_kept_and_warned_of_at_the_line_that_called_fit(weak):
+    model, caught = weak
+    (finding,) = model.findings_
+    assert finding.fault == "encoder-collapsed"
+    (warning,) = caught
+    assert str(warning.message) == str(finding)
+    assert warning.filename == __file__
+
+
+def test_facts_of_a_healthy_fit(world):
+    model = fit(CIDAClassifier(**LONG), world)  # a warning would be an error here
+    facts = model.facts_
+    assert model.findings_ == []
+    assert (facts.source_rows, facts.target_rows) == (world.source.sum(), (~world.source).sum())
+    assert (facts.classes, facts.steps, facts.lambda_d) == (2, 210, 1.0)
+    assert facts.adapts
+    assert facts.uses_head
+    assert facts.complete
+    share = world.y[world.source].mean()
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert facts.blind_loss == pytest.approx(entropy)
+    assert facts.neighbours_loss < 0.5 * entropy
+    (column,) = facts.index
+    assert column.spread == pytest.approx(1)
+
+
+def test_the_shares_of_one_class_are_those_of_the_predictions(world):
+    model = fit(CIDAClassifier(**LONG), world)
+    said = model.predict(world.x, domain_index=world.u)
+    share = said[world.source].mean()
+    assert model.facts_.same_source == pytest.approx(max(share, 1 - share))
+    target = np.flatnonzero(~world.source)
+    far = target[np.argsort(world.u[target])[-(len(target) // 4) :]]
+    share = said[far].mean()
+    assert model.facts_.same_far == pytest.approx(max(share, 1 - share))
+
+
+def test_the_spread_of_z_is_that_of_transform(world):
+    model = fit(CIDAClassifier(**LONG), world)
+    z = model.transform(world.x, domain_index=world.u)
+    assert model.facts_.encoding_spread == pytest.approx(np.sqrt(z.var(0).mean()), rel=1e-4)
+    assert model.facts_.encoding_size == pytest.approx(np.sqrt((z**2).mean()), rel=1e-4)
+
+
+def test_labels_of_the_target_change_no_fact(world):
+    found = []
+    for labels in (world.y, np.where(world.source, world.y, 1 - world.y)):
+        model = CIDAClassifier(**LONG)
+        model.fit(world.x, labels, domain_index=world.u, source=world.source)
+        found.append(model.facts_)
+    assert found[0] == found[1]
+
+
+def test_the_checkup_leaves_the_random_state_alone(world):
+    state = torch.get_rng_state()
+    fit(CIDAClassifier(stochastic="dropout", **LONG), world)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"discriminator": None},
+        {"stochastic": "gaussian"},
+        {"game": "distance-correlation"},
+        {"encoder": nn.Sequential(nn.Linear(4, 8), nn.Tanh()), "index_in_encoder": False},
+    ],
+    ids=str,
+)
+def test_every_kind_of_model_has_facts(kind, world, settings):
+    model = fit(kind(**{**SMALL, "steps": 3, **settings}), world)
+    assert model.facts_.complete
+    assert model.facts_.encoding_spread > 0
+    assert model.facts_.adapts == ("discriminator" not in settings)
+    assert (model.facts_.classes is None) == (kind is CIDARegressor)
+    assert model.findings_ == []
+
+
+def test_rows_made_by_the_user_have_facts_too(world):
+    rows = Rows(
+        torch.from_numpy(world.x).float(),
+        torch.from_numpy(world.y),
+        torch.from_numpy(world.u),
+        torch.from_numpy(world.source),
+    )
+    model = CIDAClassifier(**{**SMALL, "steps": 3}).fit_rows(rows)
+    assert model.facts_.source_rows == world.source.sum()
+
+
+def test_without_an_index_there_is_nothing_to_examine(kind, world):
+    model = kind(**LONG).fit(world.x, world.y)
+    assert model.findings_ == []
+    assert not model.facts_.indexed
+    assert not model.facts_.complete
+
+
+def test_a_model_with_labels_everywhere_does_not_lack_a_target(kind):
+    data = circle(domains=6, points=60, source_domains=6, seed=100)
+    model = kind(discriminator=None, **LONG).fit(data.x, data.y, domain_index=data.u)
+    assert model.facts_.target_rows == 0
+    assert model.findings_ == []
+
+
+def test_labels_that_move_are_warned_of_once_and_found():
+    rng = np.random.default_rng(100)
+    u = np.sort(rng.uniform(0, 2, 700))
+    y = rng.random(700) < 0.05 + 0.9 * np.minimum(u, 1)
+    x = rng.normal(size=(700, 2)) + 2 * y[:, None]
+    model = CIDAClassifier(**LONG)
+    with pytest.warns(CidaWarning) as caught:
+        model.fit(x, np.where(u <= 1, y, np.nan), domain_index=u)
+    told = [str(warning.message) for warning in caught]
+    assert sum("y itself seems to depend on domain_index" in words for words in told) == 1
+    assert model.findings_[0].fault == "label-shift"
+    assert "the share of one class in the source goes from" in model.findings_[0].found
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def test_facts_and_findings_are_saved_and_loaded(weak, tmp_path):
+    model, _ = weak
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.facts_ == model.facts_
+    assert again.findings_ == model.findings_
+    again.save(tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_a_file_of_before_there_were_facts_still_loads(weak, tmp_path, world):
+    model, _ = weak
+    model.save(tmp_path / "model")
+    with safe_open(tmp_path / "model", framework="pt") as file:
+        header = json.loads(file.metadata()["cida"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    del header["facts"], header["findings"]
+    save_file(tensors, tmp_path / "old", metadata={"cida": json.dumps(header)})
+    again = load(tmp_path / "old")
+    assert again.findings_ == []
+    assert not again.facts_.complete
+    assert again.facts_.steps == 210
+    assert again.facts_.weight_decay == 200.0
+    again.save(tmp_path / "anew")  # and can be saved again
+    assert load(tmp_path / "anew").facts_ == again.facts_
+    assert np.array_equal(
+        again.predict(world.x, domain_index=world.u), model.predict(world.x, domain_index=world.u)
+    )
+
+
+def test_the_header_alone_tells_the_facts_of_a_model_with_modules_of_ones_own(world, tmp_path):
+    encoder = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+    model = fit(CIDAClassifier(encoder=encoder, index_in_encoder=False, **LONG), world)
+    model.save(tmp_path / "model")
+    _, header = read_model_file(tmp_path / "model")
+    assert facts_in(header) == model.facts_
+    assert facts_in(header).own_encoder
+
+
+def test_a_finding_reads_as_one_warning():
+    finding = Finding("not-converged", "It was not done.", "Raise steps from 1 to 2.")
+    assert str(finding) == "not-converged: It was not done. Raise steps from 1 to 2."
+
+
+def test_a_fit_that_is_repeated_has_the_same_facts(world):
+    first, second = (fit(CIDAClassifier(**LONG), world).facts_ for _ in range(2))
+    assert isinstance(first, Facts)
+    assert first == second
+
+
+def test_warnings_can_be_silenced_and_findings_stay(world):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)
+        model = fit(CIDAClassifier(lambda_d=0.0, **LONG), world)
+    assert isinstance(model.findings_, list)

@@ -1,0 +1,169 @@
+"""The best of several games, settings chosen, and accuracy expected: all without target labels."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from cida import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
+from cida.datasets import drifting_regression, hours, moons
+from cida.diagnostics import VALIDATORS, Validator
+
+QUICK = {"steps": 40, "index_in_encoder": False, "random_state": 7}
+
+
+def weights(model):
+    return [p.detach().clone() for p in model.game_.encoder.parameters()]
+
+
+def equal(first, second):
+    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def fitted(world, **settings):
+    model = CIDAClassifier(**{**QUICK, **settings})
+    return model.fit(world.x, world.training_labels, domain_index=world.u)
+
+
+class Favourite(Validator):
+    """Likes the run of this number best."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def scores(self, field, candidates):
+        return [float(number == self.number) for number in range(len(candidates))]
+
+
+@pytest.fixture(scope="module")
+def world():
+    return moons(rows=900, seed=111)
+
+
+class TestRestarts:
+    def test_the_first_game_is_the_one_that_a_single_fit_plays(self, world):
+        alone = fitted(world)
+        first = fitted(world, restarts=3, validator=Favourite(0))
+        assert alone.selection_ is None
+        assert first.selection_.kept == 0
+        assert equal(weights(alone), weights(first))
+
+    def test_the_run_that_the_validator_likes_best_is_kept(self, world):
+        kept = [weights(fitted(world, restarts=3, validator=Favourite(k))) for k in range(3)]
+        assert not equal(kept[0], kept[1])
+        assert not equal(kept[1], kept[2])
+
+    def test_what_was_said_of_each_game_is_told(self, world):
+        selection = fitted(world, restarts=3).selection_
+        assert selection.validator == "Consensus"
+        assert len(selection.scores) == 3
+        assert selection.kept == int(np.argmax(selection.scores))
+
+    def test_history_and_weights_are_of_the_same_game(self, world):
+        second = fitted(world, restarts=2, validator=Favourite(1))
+        first = fitted(world, restarts=2, validator=Favourite(0))
+        assert second.history_[-1].losses != first.history_[-1].losses
+
+    def test_the_same_seed_gives_the_same_model(self, world):
+        assert equal(weights(fitted(world, restarts=2)), weights(fitted(world, restarts=2)))
+
+    def test_without_a_target_one_game_is_played(self, world):
+        model = CIDAClassifier(**QUICK, restarts=4, discriminator=None)
+        assert model.fit(world.x, world.y, domain_index=world.u).selection_ is None
+
+    def test_a_regressor_has_restarts_too(self):
+        world = drifting_regression(rows=600, seed=111)
+        model = CIDARegressor(**QUICK, restarts=2)
+        model.fit(world.x, world.training_labels, domain_index=world.u)
+        assert len(model.selection_.scores) == 2
+
+    def test_leave_range_out_plays_each_game_again(self, world):
+        scores = fitted(world, restarts=2, validator="leave-range-out").selection_.scores
+        assert all(0 <= score <= 1 for score in scores)
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            ({"restarts": 0}, "restarts must be a whole number of at least 1, got 0"),
+            ({"validator": "luck"}, "validator is 'luck'; known are consensus"),
+        ],
+    )
+    def test_settings_that_cannot_work_are_told(self, world, settings, words):
+        with pytest.raises(ValueError, match=words):
+            fitted(world, **settings)
+
+
+class TestSearch:
+    def test_every_point_is_tried_and_the_best_is_kept(self, world):
+        grid = {"lambda_d": [0.2, 5.0], "discriminator": ["l2", "histogram"]}
+        search = CIDASearch(CIDAClassifier(**QUICK), grid)
+        search.fit(world.x, world.training_labels, domain_index=world.u)
+        assert len(search.tried_) == 4
+        best = max(search.tried_, key=lambda tried: tried.score)
+        assert search.best_settings_ == best.settings
+        for name, value in best.settings.items():
+            assert getattr(search.best_estimator_, name) == value
+
+    @pytest.mark.parametrize("validator", VALIDATORS)
+    def test_every_validator_can_choose(self, world, validator):
+        search = CIDASearch(CIDAClassifier(**QUICK), {"lambda_d": [0.5, 2.0]}, validator)
+        search.fit(world.x, world.training_labels, domain_index=world.u)
+        assert search.predict(world.x).shape == world.y.shape
+        assert search.predict_proba(world.x).shape == (len(world.y), 2)
+
+    def test_a_regression_is_searched_too(self):
+        world = drifting_regression(rows=600, seed=111)
+        search = CIDASearch(CIDARegressor(**QUICK), {"lambda_d": [0.5, 2.0]})
+        search.fit(world.x, world.training_labels, domain_index=world.u)
+        assert search.score(world.x, world.y) <= 1
+
+    def test_it_can_be_cloned(self):
+        search = CIDASearch(CIDAClassifier(), {"lambda_d": [1.0]}, "peers")
+        assert clone(search).validator == "peers"
+
+
+class TestExpectedAccuracy:
+    @pytest.fixture(scope="class")
+    def found(self):
+        world = hours(rows=1500, seed=112)
+        model = CIDAClassifier(steps=400, random_state=0)
+        model.fit(world.x, world.training_labels, domain_index=world.u)
+        with pytest.warns(CidaWarning, match="farther from the source"):
+            cells = model.expected_accuracy(world.x, world.training_labels, world.u)
+        return world, model, cells
+
+    def test_it_is_near_the_truth(self, found):
+        world, model, cells = found
+        right = model.predict(world.x, domain_index=world.u) == world.y
+        off, inside = [], []
+        for cell in cells:
+            mine = ~world.source & (world.u >= cell.lo) & (world.u <= cell.hi)
+            off.append(abs(right[mine].mean() - cell.score))
+            inside.append(cell.low <= right[mine].mean() <= cell.high)
+        assert np.mean(off) < 0.06
+        assert np.mean(inside) > 0.7
+
+    def test_an_interval_holds_its_estimate(self, found):
+        for cell in found[2]:
+            assert 0 <= cell.low <= cell.score <= cell.high <= 1
+
+    def test_cells_far_from_the_source_are_not_checked(self, found):
+        checked = {cell.checked for cell in found[2]}
+        assert checked == {True, False}
+        for cell in found[2]:
+            middle = (cell.lo + cell.hi) / 2
+            away = min(abs(middle - 17) % 24, abs(9 - middle) % 24)
+            assert cell.checked == (away < 4) or abs(away - 4) < 2.5
+
+    def test_the_model_itself_is_left_as_it_was(self, found):
+        world, model, _ = found
+        before = weights(model)
+        with pytest.warns(CidaWarning):
+            model.expected_accuracy(world.x, world.training_labels, world.u, bins=5)
+        assert equal(before, weights(model))
+
+    def test_a_model_without_an_index_is_refused(self):
+        world = moons(rows=300, seed=111)
+        model = CIDAClassifier(steps=5).fit(world.x, world.y)
+        with pytest.raises(ValueError, match="no index to look along"):
+            model.expected_accuracy(world.x, world.y, world.u)
