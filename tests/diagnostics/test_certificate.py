@@ -297,7 +297,9 @@ def test_what_hides_in_a_direction_of_little_variance_is_told_from_what_does_not
     rng = np.random.default_rng(109)
     broad, thin = rng.normal(size=(400, 2)), rng.normal(size=400)
     z = broad @ rng.normal(size=(2, 6)) + 0.02 * thin[:, None] * rng.normal(size=6)
-    told = certificate(z, thin + 0.2 * rng.normal(size=400)).marginal
+    report = certificate(z, thin + 0.2 * rng.normal(size=400))
+    assert "along directions that hold less than 1 % of its variance" in first_words(report)
+    told = report.marginal
     assert told.found
     assert (told.axes, told.main_axes) == (3, 2)
     assert told.linear.adjusted > 0.9

@@ -144,7 +144,9 @@ class Publisher:
         titles = {benchmark.name: benchmark.title for benchmark in benchmarks}
         words += verdict.sentences(titles)
         table = verdict.table(titles)
-        console.print(rich_table(table, "Validators against the truth"))
+        narrow = console.width < ROOM_FOR_PAPER
+        without = tuple(titles.values()) if narrow else ()
+        console.print(rich_table(table, "Validators against the truth", without))
         return table
 
     def _draw(self, module: str, data: Any, found: Sequence[Any]) -> dict[str, str]:

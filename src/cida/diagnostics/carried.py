@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from cida.diagnostics.coordinates import IndexMode, coordinate_candidates
 from cida.diagnostics.kernels import columns, ridge, squares
+from cida.diagnostics.ranges import nearest_first
 from cida.space import Space, thinned
 
 __all__ = ["Carried", "Way", "carry"]
@@ -181,8 +182,7 @@ class _Trial:
             )
         classes = not y.is_floating_point()
         wanted = (nn.functional.one_hot(y) if classes else y.reshape(len(y), -1)).double().numpy()
-        away = space.distance_to_set(u[sources], u[~labelled])
-        order = sources[away.argsort(stable=True)].numpy()
+        order = nearest_first(space, u, labelled).numpy()
         third = len(order) // 3
         thirds = (order[:third], order[third:-third], order[-third:])
         flat = columns(x.flatten(1))

@@ -16,6 +16,8 @@ BENT = {"bend", "curvature"}
 SPREAD = {"spread", "spread, few directions", "bend of the spread", "curvature of the spread"}
 PAIRS = {"distance correlation", "hsic"}
 
+THIN_LEVEL = 0.05  # of a line along the main directions, above which it counts as not there
+
 NEVER_PROVES = (
     "This can refute alignment, never prove it: smaller or stranger dependence goes unseen, and an "
     "encoding may be free of u and still wrong, as when domains are turned against each other."
@@ -73,7 +75,9 @@ def culprit_words(view: View, u: str) -> str:
     named = set(view.culprits)
     if named & MEAN:
         also = f", and its spread beyond that{_moves(view)}" if named & SPREAD else ""
-        return f"z still tells the mean of {u}, by a line{also}"
+        thin = view.main_axes < view.axes and view.main.p > THIN_LEVEL
+        where = " along directions that hold less than 1 % of its variance" if thin else ""
+        return f"z still tells the mean of {u}, by a line{where}{also}"
     if named & BENT:
         also = ", and its spread" if named & SPREAD else ""
         return f"z tells the mean of {u}{also}, but only a nonlinear probe sees it"
@@ -192,7 +196,7 @@ def _along(along: Along, names: tuple[str, ...]) -> list[str]:
         )
     if along.worst is not None:
         told.append(
-            f"z is farthest from z elsewhere at {where(along.worst, names)} "
+            f"z is farthest from z elsewhere at {stretch(along.worst, names)} "
             f"({_p(along.worst.apart or 0.0)}, {along.worst.n:,} rows)."
         )
     inside = [cell for cell in along.cells if cell.within is not None]
@@ -200,14 +204,14 @@ def _along(along: Along, names: tuple[str, ...]) -> list[str]:
         found = sum((cell.within or 1.0) <= along.level for cell in inside)
         told.append(
             f"Within {found} of {len(inside)} cells along {u} z still tells {u}, most surely at "
-            f"{where(along.worst_within, names)} ({_p(along.worst_within.within or 0.0)})."
+            f"{stretch(along.worst_within, names)} ({_p(along.worst_within.within or 0.0)})."
         )
     elif inside:
         told.append(f"Within none of {len(inside)} cells along {u} does z tell {u} beyond chance.")
     return told
 
 
-def where(cell: Cell, names: tuple[str, ...]) -> str:
+def stretch(cell: Cell, names: tuple[str, ...]) -> str:
     """The bounds in the units of u, with as many digits as part them."""
     bounds = []
     for name, low, high in zip(names, cell.lo, cell.hi, strict=True):

@@ -92,28 +92,28 @@ def _lagging(course: Course, facts: Facts) -> Iterator[Finding]:
             _stronger(facts) if facts.ceiling else "Set ceiling=True.",
         )
         return
-    told = course.known(0.8)
-    overlooked = _overlooked(course, facts)
-    if told is not None and overlooked is not None:
+    most, overlooked = course.most_known(), _overlooked(course, facts)
+    if most is not None and overlooked is not None:
         yield Finding(
             "discriminator-lagging",
-            f"The discriminator reads {told:.0%} of the index in z, where a straight line reads "
-            f"{overlooked:.0%}: the encoder has nothing to hide from.",
+            f"The discriminator never read more than {most:.0%} of the index in z, where a "
+            f"straight line reads {overlooked:.0%}: the encoder had nothing to hide from.",
             _stronger(facts),
         )
 
 
 def _overlooked(course: Course, facts: Facts) -> float | None:
-    """What a straight line reads of u in z and D does not.
+    """What a straight line reads of u in z and D never did.
 
-    Either in the directions in which z spreads, where no capable D would overlook it; or in any
-    direction, where D was no better than a blind belief from start to end.
+    Either in the directions in which z spreads, where no capable D would overlook it once the
+    source is learnt; or in any direction, where the encoder hardly ever felt an adversary.
     """
-    wide, any_way = facts.index_in_sight, facts.index_explained
-    if wide is not None and wide >= IN_SIGHT and 2 * (course.known(0.8) or 0.0) < wide:
+    wide, any_way, felt = facts.index_in_sight, facts.index_explained, course.felt()
+    most = course.most_known() or 0.0
+    learnt = _unlearnt(course, facts) is None
+    if wide is not None and wide >= IN_SIGHT and 2 * most < wide and learnt:
         return wide
-    felt = course.felt()
-    never = felt is not None and felt <= SELDOM_FELT and (course.most_known() or 0.0) < KNOWN
+    never = felt is not None and felt <= SELDOM_FELT and most < KNOWN
     return any_way if never and any_way is not None and any_way >= READABLE else None
 
 

@@ -35,6 +35,7 @@ MOST_ROWS = 2000  # go through the networks once more, and no more than a hundre
 FEWEST_ROWS = 64
 MOST_PLACES = 20_000  # of u, where all that is asked is how far they are
 WIDEST = 4096  # numbers a row, beyond which neighbours are not looked for
+FEWEST_FAR = 15  # target rows, of which one class would be no chance
 CHUNK = 256
 
 
@@ -100,8 +101,7 @@ def collect(model: CIDAEstimator, rows: Rows) -> Facts:
     settings["adapts"] = settings["adapts"] and 0 < len(sources) < len(rows)
     if not indexed:
         return Facts(**settings)
-    some = _thin(sources, MOST_ROWS // 2)
-    source = rows[some]
+    source = rows[_thin(sources, MOST_ROWS // 2)]
     facts: dict[str, Any] = {
         "source_rows": len(sources),
         "target_rows": len(targets),
@@ -122,7 +122,7 @@ def _thin(rows: Tensor, most: int) -> Tensor:
 
 
 def _neighbours(x: Tensor, y: Tensor) -> float | None:
-    if len(x) < FEWEST_ROWS or x[0].numel() > WIDEST:
+    if len(x) < FEWEST_ROWS or not 0 < x[0].numel() <= WIDEST:
         return None
     return neighbours_loss(x, y)
 
@@ -131,8 +131,12 @@ def _through(
     network: Callable[[Tensor, Tensor], Tensor], rows: Rows, some: Tensor
 ) -> tuple[Tensor, Tensor]:
     """What the network gives for these rows, and their index as it was dealt."""
-    batches = [rows[part] for part in torch.split(some, CHUNK)]
-    return torch.cat([network(b.x, b.u) for b in batches]), torch.cat([b.u for b in batches])
+    outputs, index = [], []
+    for part in torch.split(some, CHUNK):
+        batch = rows[part]
+        outputs.append(network(batch.x, batch.u))
+        index.append(batch.u)
+    return torch.cat(outputs), torch.cat(index)
 
 
 def _encodings(model: CIDAEstimator, rows: Rows, count: int) -> dict[str, Any]:
@@ -157,6 +161,8 @@ def _predictions(model: CIDAEstimator, rows: Rows, targets: Tensor, count: int) 
     if rows.y.is_floating_point() or not len(targets):
         return {}
     far = _farthest(model.space_, rows, _thin(targets, MOST_PLACES))
+    if len(far) < FEWEST_FAR:
+        return {}
     near, away = (
         _through(model.game_.predict, rows, _thin(part, count // 2))[0].argmax(1)
         for part in (rows.sources, far)
