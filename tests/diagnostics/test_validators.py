@@ -100,6 +100,29 @@ class TestOrder:
         assert named_validator("peers")(field, several).argmax() != 4
 
 
+class TestMargin:
+    @pytest.mark.parametrize("name", ["consensus", "carried-labels"])
+    def test_runs_that_differ_in_nothing_need_no_margin(self, name, field, candidates):
+        assert named_validator(name).margin(field, candidates[0], candidates[0]) == 0
+
+    def test_it_is_two_standard_errors_of_the_rows_on_which_they_differ(self, field, candidates):
+        one, other = candidates[2], candidates[8]
+        differ = (one.labels != other.labels)[field.target].mean()
+        expected = 2 * np.sqrt(differ / field.target.sum())
+        found = named_validator("carried-labels").margin(field, one, other)
+        assert found == pytest.approx(expected)
+
+    def test_equally_good_runs_rarely_differ_by_more(self, field):
+        validator = named_validator("carried-labels")
+        several = runs(WORLD, field, [0.9] * 30, seed=5)
+        scores = validator(field, several)
+        beyond = [
+            abs(scores[k] - scores[0]) > validator.margin(field, several[0], several[k])
+            for k in range(1, 30)
+        ]
+        assert np.mean(beyond) < 0.2
+
+
 class TestAgainstTheirFormulas:
     def test_information_maximisation(self, field, candidates):
         p = candidates[3].outputs[field.target]

@@ -55,6 +55,10 @@ class Validator(ABC):
     def scores(self, field: Field, candidates: Sequence[Candidate]) -> Sequence[float] | Array:
         """The score of each run."""
 
+    def margin(self, field: Field, one: Candidate, other: Candidate) -> float:
+        """By how much the scores of two equally good runs may differ by chance; 0 if unknown."""
+        return 0.0
+
 
 class CarriedLabels(Validator):
     """``sum_i s_i [F(E(x_i)) = c_i] / sum_i s_i``: agreement with labels carried along u.
@@ -66,6 +70,9 @@ class CarriedLabels(Validator):
 
     def scores(self, field: Field, candidates: Sequence[Candidate]) -> list[float]:
         return [_carried(field, candidate) for candidate in candidates]
+
+    def margin(self, field: Field, one: Candidate, other: Candidate) -> float:
+        return _by_chance(field, one, other)
 
 
 class Peers(Validator):
@@ -96,6 +103,9 @@ class Consensus(Validator):
             return carried
         scores: Array = carried + _agreements(field, candidates) @ weight / weight.sum()
         return scores
+
+    def margin(self, field: Field, one: Candidate, other: Candidate) -> float:
+        return 2 * _by_chance(field, one, other)  # a sum of two agreements
 
 
 class LeaveRangeOut(Validator):
@@ -247,6 +257,15 @@ def _carried(field: Field, candidate: Candidate) -> float:
     if not weight[target].any():
         return 0.0
     return float(np.average(same[target], weights=weight[target]))
+
+
+def _by_chance(field: Field, one: Candidate, other: Candidate) -> float:
+    """Two standard errors of the difference of two agreements: ``2 sqrt(d / n)``.
+
+    d is the share of the n target rows on which the runs differ (of numbers: by how much they do).
+    """
+    differ = 1 - float(_agreements(field, [one, other])[0, 1])
+    return 2 * float(np.sqrt(max(differ, 0.0) / field.target.sum()))
 
 
 def _agreements(field: Field, candidates: Sequence[Candidate]) -> Array:

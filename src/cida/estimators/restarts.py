@@ -61,7 +61,8 @@ def keep_best(
 ) -> tuple[Played, Selection | None]:
     """The best of the model's ``restarts`` games by its validator; each has a seed of its own.
 
-    The first has the seed that a single game would have. Without a target to adapt to there is
+    The first has the seed that a single game would have, and is kept unless another is better by
+    more than chance. Without a target to adapt to there is
     nothing to choose by, and one game is played.
     """
     if model.restarts == 1 or not adapting:
@@ -75,7 +76,9 @@ def keep_best(
         refit = partial(_left_out, model, played.training, rows)
         found.append(replace(known, refit=refit))
     scores = validator(field, found)
-    kept = int(np.argmax(scores))
+    best = int(np.argmax(scores))
+    # Of runs that chance alone may tell apart the first is kept: no choice, no harm.
+    kept = best if scores[best] - scores[0] > validator.margin(field, found[0], found[best]) else 0
     return games[kept], Selection(type(validator).__name__, tuple(scores.tolist()), kept)
 
 
