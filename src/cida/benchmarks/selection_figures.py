@@ -82,7 +82,7 @@ def expected_figure(groups: Sequence[Mapping[str, Any]]) -> Figure:
         axes.plot(u, score, color="#1f77b4", label="expected")
         axes.plot(u, truth, color="black", marker=".", linewidth=0.8, label="true")
         axes.set_title(f"{group['task'].partition('/')[2]}, seed {group['seed']}")
-        axes.set_ylim(40, 101)
+        axes.set_ylim(min(40, *low, *truth) - 1, 101)
         axes.set_ylabel("accuracy, %")
         axes.set_xlabel("u")
     for axes in panels[len(groups) :]:
