@@ -102,7 +102,8 @@ def test_fit_prints_what_it_understood_and_what_it_came_to(files, tmp_path, caps
         "support: 100.0% of the target lies outside the source's range, and"
     )
     report = out / "report.html"
-    assert lines[12:] == ["The report, to open in a browser:", str(report), str(out)]
+    assert "dependence of z on hour" in lines[12]
+    assert lines[13:] == ["The report, to open in a browser:", str(report), str(out)]
     page = report.read_text()
     assert "What is predicted" in page
     assert "source" in page
@@ -391,3 +392,12 @@ def test_help_has_an_example(verb, capsys):
         main([verb, "--help"])
     assert stop.value.code == 0
     assert f"cida {verb} " in capsys.readouterr().out
+
+
+def test_report_tells_whether_the_encoding_still_tells_the_index(run, tmp_path, capsys):
+    assert main(["report", str(run)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "dependence of z on hour" in lines[0]
+    assert lines[-1] == str((run / "report.html").resolve())
+    assert main(["report", str(tmp_path)]) == 2
+    assert "has no run.json" in capsys.readouterr().err

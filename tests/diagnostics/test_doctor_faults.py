@@ -103,7 +103,7 @@ PLANTED = {
     "overpowering": (
         "discriminator-overpowering",
         lambda: hours(seed=SEED),
-        CIDAClassifier(discriminator_steps=16, **{**PLAIN, "steps": 300}),
+        CIDAClassifier(discriminator_steps=12, **{**PLAIN, "steps": 250}),
     ),
     "collapsed": (
         "encoder-collapsed",
