@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from cida.benchmarks.speed_images import ImageTime, image_times
-from cida.cli import main
+from cida.cli import VERBS, main
 from cida.version import __version__
 
 
@@ -133,7 +133,7 @@ def test_an_out_folder_that_cannot_be_made_is_one_sentence(tmp_path, capsys):
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("verb", ["demo", "reproduce", "speed", "check"])
+@pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(verb, capsys):
     with pytest.raises(SystemExit) as stop:
         main([verb, "--help"])

@@ -386,14 +386,6 @@ def test_without_pyarrow_it_says_what_to_install(files, tmp_path, capsys, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", ["fit", "predict"])
-def test_help_has_an_example(verb, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main([verb, "--help"])
-    assert stop.value.code == 0
-    assert f"cida {verb} " in capsys.readouterr().out
-
-
 def test_report_tells_whether_the_encoding_still_tells_the_index(run, tmp_path, capsys):
     assert main(["report", str(run)]) == 0
     lines = capsys.readouterr().out.splitlines()

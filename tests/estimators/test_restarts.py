@@ -124,7 +124,8 @@ class TestSearch:
 
 class TestExpectedAccuracy:
     @pytest.fixture(scope="class")
-    def found(self):
+    @classmethod
+    def found(cls):
         world = hours(rows=1500, seed=112)
         model = CIDAClassifier(steps=400, random_state=0)
         model.fit(world.x, world.training_labels, domain_index=world.u)
