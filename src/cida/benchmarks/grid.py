@@ -55,7 +55,25 @@ class Task:
 
     def play(self) -> Row:
         """Makes the run."""
-        return run_recipe(self.recipe, self.sample, self.seed, self.folder).row
+        origin = self.origin
+        return run_recipe(self.recipe, self.sample, self.seed, self.folder, origin=origin).row
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What the run is of, and the command that makes it alone."""
+        experiment, _, task = self.benchmark.partition("/")
+        words = [f"cida reproduce {experiment} --preset {self.preset}"]
+        words.append(f"--protocol {self.protocol}")
+        words += [f"--tasks {task}"] if task else []
+        words += [f"--methods {self.method} --seeds 1 --first-seed {self.seed}"]
+        words += [] if self.steps is None else [f"--steps {self.steps}"]
+        words += [] if self.root is None else [f"--root {self.root}"]
+        return {
+            "benchmark": self.benchmark,
+            "preset": self.preset,
+            "protocol": self.protocol,
+            "command": " ".join(words),
+        }
 
 
 @dataclass(frozen=True)

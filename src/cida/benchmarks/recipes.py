@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from cida.benchmarks.paper import Record
+from cida.benchmarks.views import Shown
 from cida.discriminators import (
     L1,
     L2,
@@ -79,6 +80,9 @@ class Sample(Protocol):
 
     def fingerprint(self) -> str:
         """A short hash: equal for equal data."""
+
+    def shown(self) -> Shown:
+        """Rows for a report to show, the same for every model."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from cida.benchmarks.networks import ImageNetworks
 from cida.benchmarks.paper import RECORD
 from cida.benchmarks.recipes import AS_IN_THE_PAPER, Benchmark, Preset, Settings
 from cida.benchmarks.samples import bin_words, fingerprint
+from cida.benchmarks.views import Shown
 from cida.datasets.mnist import load_mnist
 from cida.datasets.rotating import (
     INTERVAL_DEGREES,
@@ -25,14 +26,16 @@ from cida.datasets.rotating import (
     fresh_angles,
 )
 from cida.diagnostics import BinScore, accuracy
+from cida.diagnostics.view import MOST_ROWS
 from cida.estimators import CIDAClassifier
 from cida.networks import Convolution
-from cida.space import Line, Periodic
+from cida.space import Line, Periodic, thinned
 from cida.training import isolated
 
 __all__ = ["ROTATING_DIGITS", "ROTATING_MNIST", "Turning"]
 
 SCORING_SEED = 1_000_003  # the angles that all clean runs are scored at, whatever their seed
+LOOKED_AT = 12  # images that a report turns
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,30 @@ class Turning:
             "all_accuracy": float(np.mean(right)),
             "by_index": [bin_words(BinScore(*cell, len(truth))) for cell in cells],
         }
+
+    def shown(self) -> Shown:
+        rows = self.scored()
+        some = thinned(len(rows), MOST_ROWS)
+        few = self._few()
+        with isolated(0):
+            batch = rows[some]
+        return Shown(
+            x=batch.x.numpy(),
+            u=batch.u.numpy(),
+            source=(batch.u[:, 0] <= INTERVAL_DEGREES).numpy(),
+            truth=self.scored_digits.labels[rows.x[some]].numpy(),
+            index=("angle",),
+            space=Periodic(360),
+            upright=self.scored_digits.images[few],
+            upright_labels=self.scored_digits.labels[few],
+        )
+
+    def _few(self) -> Tensor:
+        """A digit of each kind, and two more."""
+        labels = self.scored_digits.labels
+        first = [int((labels == kind).nonzero()[0, 0]) for kind in range(int(labels.max()) + 1)]
+        others = [row for row in range(len(labels)) if row not in first]
+        return torch.tensor([*first, *others][:LOOKED_AT])
 
     def fingerprint(self) -> str:
         rows, scored = self.rows(), self.scored()

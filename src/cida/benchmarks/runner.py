@@ -14,12 +14,15 @@ import numpy as np
 import torch
 
 from cida.benchmarks.recipes import Recipe, Sample
+from cida.benchmarks.views import view_of
+from cida.diagnostics.view import VIEW
 from cida.estimators import CIDAClassifier
 from cida.estimators.saving import plain, versions
 from cida.files import write_atomically
 from cida.training import Callback, Event
 
 __all__ = [
+    "ORIGIN",
     "Outcome",
     "Row",
     "finished_row",
@@ -33,6 +36,8 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+
+ORIGIN = "origin"  # of run.json: what the run is of, which its numbers do not depend on
 
 
 @dataclass(frozen=True)
@@ -66,11 +71,17 @@ class Outcome:
 
 
 def run_recipe(
-    recipe: Recipe, sample: Sample, seed: int, folder: Path, callbacks: Sequence[Callback] = ()
+    recipe: Recipe,
+    sample: Sample,
+    seed: int,
+    folder: Path,
+    callbacks: Sequence[Callback] = (),
+    origin: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Fits one recipe on the sample with one seed; target labels are used for scoring alone.
 
-    Only an oracle sees them. ``row.json`` is written last: a folder that has it is a whole run.
+    Only an oracle sees them. ``origin`` tells run.json what the run is of: benchmark, preset,
+    protocol, command. ``row.json`` is written last: a folder that has it is a whole run.
     """
     model = recipe.model(seed, callbacks)
     started = time.perf_counter()
@@ -78,7 +89,9 @@ def run_recipe(
     seconds = time.perf_counter() - started
     row = Row(method=recipe.method, seed=seed, **sample.scores(model), seconds=round(seconds, 2))
     recipe.keep(model, folder)
-    write_json(folder / "run.json", run_words(recipe, sample, seed))
+    view_of(model, sample, recipe.regression).write(folder / VIEW)
+    words = {**run_words(recipe, sample, seed), ORIGIN: dict(origin or {})}
+    write_json(folder / "run.json", words)
     lines = "".join(json.dumps(asdict(event)) + "\n" for event in model.history_)
     write_atomically(folder / "events.jsonl", lines.encode())
     write_json(folder / "row.json", asdict(row))
@@ -88,7 +101,9 @@ def run_recipe(
 def finished_row(folder: Path, recipe: Recipe, sample: Sample, seed: int) -> Row | None:
     """The row of a whole run in this folder, if of this recipe, sample, seed and versions."""
     try:
-        if json.loads((folder / "run.json").read_text()) != run_words(recipe, sample, seed):
+        words = dict(json.loads((folder / "run.json").read_text()))
+        words.pop(ORIGIN, None)
+        if words != run_words(recipe, sample, seed):
             return None
         return Row(**json.loads((folder / "row.json").read_text()))
     except (OSError, ValueError, TypeError):
@@ -111,6 +126,7 @@ def run_words(recipe: Recipe, sample: Sample, seed: int) -> dict[str, Any]:
         "schema": 1,
         "world": sample.name,
         "method": recipe.method,
+        "title": recipe.title,
         "oracle": recipe.oracle,
         "settings": settings | recipe.words(),
         "seed": seed,

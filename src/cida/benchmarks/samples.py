@@ -1,4 +1,4 @@
-"""What all samples of data share: their fingerprint, and scores in words."""
+"""What all samples of data share: their fingerprint, scores in words, and points to look at."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from cida.benchmarks.views import Shown
+from cida.datasets import World
 from cida.diagnostics import BinScore
+from cida.diagnostics.view import MOST_ROWS
+from cida.space import thinned
 
-__all__ = ["bin_words", "fingerprint"]
+__all__ = ["bin_words", "fingerprint", "shown_world"]
 
 Array = np.ndarray[Any, Any]
 
@@ -26,3 +30,11 @@ def fingerprint(*arrays: Array) -> str:
         digest.update(f"{array.dtype}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
+
+
+def shown_world(world: World) -> Shown:
+    """Points of a world, evenly from all of it."""
+    some = thinned(len(world.u), MOST_ROWS).numpy()
+    width = world.u.reshape(len(world.u), -1).shape[1]
+    names = ("u",) if width == 1 else tuple(f"u{k + 1}" for k in range(width))
+    return Shown(world.x[some], world.u[some], world.source[some], world.y[some], names)

@@ -18,10 +18,12 @@ from cida.benchmarks.recipes import Benchmark, Preset, Recipe, Settings
 from cida.benchmarks.rotating import DIGITS, ROTATING_DIGITS, SMALL, Turning
 from cida.benchmarks.samples import bin_words, fingerprint
 from cida.benchmarks.tabular import NHANES, TableRows
+from cida.benchmarks.views import Shown
 from cida.datasets import World, circle, hours, moons, sine
 from cida.diagnostics import accuracy, outermost, score_by_bin
+from cida.diagnostics.view import MOST_ROWS
 from cida.discriminators import Histogram
-from cida.space import Line, Periodic, Space
+from cida.space import Line, Periodic, Space, thinned
 from cida.training import isolated
 
 __all__ = ["LEFT_OUT", "SELECTION", "BankRows", "Scored"]
@@ -94,6 +96,20 @@ class BankRows:
     def fingerprint(self) -> str:
         rows = self.rows
         return fingerprint(*(t.numpy() for t in (rows.x, rows.y, rows.u)), self.scored.x)
+
+    def shown(self) -> Shown:
+        sources = self.rows.sources
+        known = sources[thinned(len(sources), MOST_ROWS // 2)]
+        asked = thinned(len(self.scored.u), MOST_ROWS // 2).numpy()
+        with isolated(0):
+            batch = self.rows[known]
+        parts = zip(
+            (batch.x, batch.y, batch.u),
+            (self.scored.x, self.scored.y, self.scored.u),
+            strict=True,
+        )
+        x, y, u = (np.concatenate([ours.numpy(), theirs[asked]]) for ours, theirs in parts)
+        return Shown(x, u, np.arange(len(u)) < len(known), y, space=self.space)
 
     def about(self, title: str) -> str:
         """How many rows there are."""

@@ -13,10 +13,12 @@ import torch
 from sklearn.metrics import cohen_kappa_score, recall_score
 
 from cida.benchmarks.samples import bin_words, fingerprint
+from cida.benchmarks.views import Shown
 from cida.datasets.sleep import CLASSES, INDICES, NightRows, SleepStore, open_cohort
 from cida.diagnostics import BinScore, accuracy
+from cida.diagnostics.view import MOST_ROWS
 from cida.estimators import CIDAClassifier, CidaWarning
-from cida.space import line_space, outside_hull
+from cida.space import line_space, outside_hull, thinned
 
 __all__ = ["Ages", "Nights", "People", "Side", "draw_nights"]
 
@@ -134,6 +136,20 @@ class Nights:
                 "recall": dict(zip(CLASSES, recalls.tolist(), strict=True)),
             },
         }
+
+    def shown(self) -> Shown:
+        people = (self.scored_source, self.scored_target)
+        rows = _rows(people, (True, True), self.indices, SCORED_A_NIGHT)
+        some = thinned(len(rows), MOST_ROWS)
+        batch = rows[some]
+        return Shown(
+            x=batch.x.numpy(),
+            u=batch.u.numpy(),
+            source=rows.cohort[some].numpy() == 0,
+            truth=batch.y.numpy(),
+            index=self.indices,
+            space=line_space(len(self.indices)),
+        )
 
     def about(self, title: str) -> str:
         """Who was trained on and who scored, and who of the target is beyond the source's hull."""

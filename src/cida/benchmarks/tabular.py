@@ -16,10 +16,12 @@ from cida.benchmarks.networks import TableNetworks, encoded_table
 from cida.benchmarks.recipes import Benchmark, Preset, Settings
 from cida.benchmarks.samples import bin_words, fingerprint
 from cida.benchmarks.scikit import ScikitRecipe
+from cida.benchmarks.views import Shown
 from cida.datasets.king_county import above_median, dear_for_neighbourhood, log_price_ratio
 from cida.diagnostics import accuracy, label_shift, score_by_bin
+from cida.diagnostics.view import MOST_ROWS
 from cida.estimators.table_networks import PLAIN_SETTINGS, TABLE_SETTINGS
-from cida.space import Space, line_space
+from cida.space import Space, line_space, thinned
 
 __all__ = ["KING_COUNTY", "NHANES", "SUPPORT2", "TableRows"]
 
@@ -79,6 +81,15 @@ class TableRows:
             "by_index": [bin_words(cell) for cell in cells],
             "task": self.task,
         }
+
+    def shown(self) -> Shown:
+        rows = np.flatnonzero(self.source | self.scored)
+        some = rows[thinned(len(rows), MOST_ROWS).numpy()]
+        truth = self._scaled(self.y)[:, 0] if self.regression else self.y
+        names = ("latitude", "longitude") if self.u.shape[1] > 1 else ("age",)
+        return Shown(
+            self.x[some], self.u[some], self.source[some], truth[some], names, space=self.space
+        )
 
     def fingerprint(self) -> str:
         return fingerprint(self.x, self.u, self.y, self.scored)

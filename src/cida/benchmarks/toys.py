@@ -10,7 +10,8 @@ import torch
 
 from cida.benchmarks.paper import RECORD
 from cida.benchmarks.recipes import AS_IN_THE_PAPER, Benchmark, Preset, Recipe, Settings
-from cida.benchmarks.samples import bin_words, fingerprint
+from cida.benchmarks.samples import bin_words, fingerprint, shown_world
+from cida.benchmarks.views import Shown
 from cida.datasets import World, circle, sine
 from cida.diagnostics import accuracy, score_by_bin
 from cida.discriminators import Histogram
@@ -44,6 +45,9 @@ class Points:
 
     def fingerprint(self) -> str:
         return fingerprint(self.world.x, self.world.u, self.world.training_labels)
+
+    def shown(self) -> Shown:
+        return shown_world(self.world)
 
 
 def _scores(world: World, model: CIDAClassifier) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import torch
 from sklearn.metrics import r2_score
 
 from cida.benchmarks.recipes import Benchmark, Preset, Settings
-from cida.benchmarks.samples import bin_words, fingerprint
+from cida.benchmarks.samples import bin_words, fingerprint, shown_world
+from cida.benchmarks.views import Shown
 from cida.datasets import (
     World,
     circle,
@@ -78,6 +79,9 @@ class WorldPoints:
 
     def fingerprint(self) -> str:
         return fingerprint(self.world.x, self.world.u, self.world.training_labels)
+
+    def shown(self) -> Shown:
+        return shown_world(self.world)
 
     def about(self, title: str) -> str:
         """How many rows there are, and whether the balance of labels moves along u."""

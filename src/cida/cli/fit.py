@@ -12,6 +12,8 @@ import tyro
 from rich.console import Console
 
 from cida.cli.reproduce import check_counts, check_name
+from cida.diagnostics import Expected
+from cida.diagnostics.view import VIEW
 from cida.discriminators import Discriminator, Histogram
 from cida.estimators.saving import plain
 from cida.estimators.table_networks import PLAIN_SETTINGS
@@ -99,6 +101,10 @@ class Fit:
     steps: int | None = None
     """Training steps of each model; fewer give a quicker look and a worse model."""
 
+    expected: bool = True
+    """Also tell the accuracy to expect on the target, for which the first model is trained once
+    more, without the labels of the outermost source range."""
+
     def run(self, console: Console) -> int:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
         try:
@@ -108,9 +114,15 @@ class Fit:
 
     def _run(self, console: Console) -> int:
         # Here, since these need pyarrow, which the other verbs do without.
-        from cida.cli.table_words import along_index, data_lines, figure_lines, shift_words
+        from cida.cli.table_words import (
+            along_index,
+            data_lines,
+            expected_lines,
+            figure_lines,
+            shift_words,
+        )
         from cida.estimators.table import TableModel, hold_out, read_rows
-        from cida.estimators.table_figures import balance, table_figures
+        from cida.estimators.table_figures import balance, table_figures, table_view
         from cida.tables import open_table, read_table
         from cida.tables.frame import fingerprint
 
@@ -132,8 +144,11 @@ class Fit:
             model = TableModel.fit(data, x, held, self._settings(), seeds, watch, windows)
             figures = table_figures(model, data, x, held)
             facts = {**self._facts(data), "data": fingerprint(self.data)}
-            came_to = figure_lines(data, figures)
+            expected = self._expected(model, data, x, held, console)
+            came_to = [*figure_lines(data, figures), *expected_lines(data, expected)]
             trust = _trust(model, data, x)
+            table_view(model, data, x, held, expected).write(room / VIEW)
+            words = {"understood": understood, "warnings": told, "came_to": came_to}
             title = f"cida: {data.question.label} along {', '.join(data.question.index)}"
             where = along_index(model, data, x)
             played = zip(seeds, model.estimators, strict=True)
@@ -141,12 +156,27 @@ class Fit:
             page = table_report(title, understood, told, came_to, trust, where, histories, facts)
             write_atomically(room / REPORT, page.encode())
             (room / "rows").unlink(missing_ok=True)
-            model.save(room, {**facts, "figures": figures.words(), "trust": trust})
+            model.save(room, {**facts, "words": words, "figures": figures.words(), "trust": trust})
         _say(console, [*came_to, trust["certificate"][0]])
         _say(console, trust["faults"], style="yellow")
         _say(console, ["The report, to open in a browser:"])
         _say(console, [str((self.out / REPORT).resolve()), str(self.out.resolve())])
         return 0
+
+    def _expected(
+        self, model: TableModel, data: TableData, x: Any, held: Any, console: Console
+    ) -> tuple[Expected, ...]:
+        """The accuracy to expect along the index; none where it cannot be told, or is not asked."""
+        from cida.estimators.table_figures import table_expected
+
+        if not self.expected or data.classes is None:
+            return ()
+        try:
+            with console.status("training once more, to tell what to expect"):
+                return table_expected(model, data, x, held)
+        except ValueError as error:  # a source too small to leave a part out: the sentence says so
+            _say(console, [f"No expected accuracy: {error}"])
+            return ()
 
     def _check(self) -> None:
         check_counts(seeds=self.seeds, steps=self.steps)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from cida.diagnostics import LabelShift
+from cida.diagnostics import Expected, LabelShift
 from cida.estimators.table import TableModel
 from cida.estimators.table_figures import Figures, chunks, spread_rows
 from cida.report.table import Along
@@ -18,6 +19,7 @@ from cida.tables.cells import Kind
 __all__ = [
     "along_index",
     "data_lines",
+    "expected_lines",
     "figure_lines",
     "number_words",
     "range_words",
@@ -65,6 +67,27 @@ def figure_lines(data: TableData, figures: Figures) -> list[str]:
         f"alignment: of the index's variance the inputs explain {figures.inputs_explain:.1%}, "
         f"the encoding {figures.encoding_explains:.1%}",
         _support(data, figures),
+    ]
+
+
+def expected_lines(data: TableData, cells: Sequence[Expected]) -> list[str]:
+    """What accuracy to expect on the target, a line; none if nothing was estimated."""
+    if not cells:
+        return []
+    rows = np.array([cell.n for cell in cells])
+    mean, low, high = (
+        float(np.average([getattr(cell, name) for cell in cells], weights=rows))
+        for name in ("score", "low", "high")
+    )
+    worst = min(cells, key=lambda cell: cell.score)
+    lo, hi = (np.atleast_1d(np.asarray(end, dtype=float)) for end in (worst.lo, worst.hi))
+    kinds = zip(data.question.index, lo, hi, data.index_kinds, strict=True)
+    where = ", ".join(f"{n} {range_words(np.array([a, b]), k)}" for n, a, b, k in kinds)
+    guess = rows[[not cell.checked for cell in cells]].sum() / rows.sum()
+    beyond = f"; for {guess:.0%} of the target that is a guess, too far to be checked"
+    return [
+        f"expected on the target, without its labels: accuracy {mean:.0%} ({low:.0%} to "
+        f"{high:.0%}), at worst {worst.score:.0%} ({where}){beyond if guess else ''}"
     ]
 
 

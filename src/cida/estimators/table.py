@@ -90,11 +90,12 @@ class TableModel:
             x_scaling=_x_scaling(data.file),
             windows=windows,
         )
-        rows = blank._rows(data, x, held)
+        rows = blank.training_rows(data, x, held)
         estimators = tuple(blank._train(rows, settings, seed, watch) for seed in seeds)
         return cls(**{**vars(blank), "estimators": estimators})
 
-    def _rows(self, data: TableData, x: Array, held: Array) -> StoredRows:
+    def training_rows(self, data: TableData, x: Array, held: Array) -> StoredRows:
+        """What every estimator is trained on: all rows but those held out."""
         place = torch.from_numpy(np.flatnonzero(~held))
         y = torch.from_numpy(data.y)
         if self.classes is None:

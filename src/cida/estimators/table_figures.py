@@ -19,14 +19,28 @@ from cida.diagnostics import (
     root_mean_squared_error,
     target_support,
 )
+from cida.diagnostics.expected import Expected
+from cida.diagnostics.view import MOST_ROWS, View
+from cida.estimators.classifier import CIDAClassifier
+from cida.estimators.expected import expected_of_rows
 from cida.estimators.table import TableModel
 from cida.tables import Schema, TableData
 
-__all__ = ["Figures", "balance", "chunks", "spread_rows", "table_certificate", "table_figures"]
+__all__ = [
+    "Figures",
+    "balance",
+    "chunks",
+    "spread_rows",
+    "table_certificate",
+    "table_expected",
+    "table_figures",
+    "table_view",
+]
 
 Array = np.ndarray[Any, Any]
 CHUNK_ROWS = 16_384
 ALIGNMENT_ROWS = 10_000  # enough for a ridge regression, and quick
+EXPECTED_CELLS = 12  # along one index column; as many in all over several
 MOST_INPUTS = 2_000  # columns of it: of a large image every so manieth pixel
 
 
@@ -82,6 +96,41 @@ def table_certificate(model: TableModel, data: TableData, x: Array) -> Certifica
     said = predicted[:, 0] if model.classes is None else predicted.argmax(1)
     u = torch.from_numpy(data.u[some])
     return certify(model.space, z, u, said, index_names=model.index)
+
+
+def table_expected(
+    model: TableModel, data: TableData, x: Array, held: Array
+) -> tuple[Expected, ...]:
+    """The accuracy to expect along the index, of the first estimator; none of a regression.
+
+    It is trained a second time, without the labels of the outermost source range.
+    """
+    first = model.estimators[0]
+    if not isinstance(first, CIDAClassifier):
+        return ()
+    rows = model.training_rows(data, x, held)
+    return tuple(expected_of_rows(first, rows, EXPECTED_CELLS))
+
+
+def table_view(
+    model: TableModel, data: TableData, x: Array, held: Array, expected: tuple[Expected, ...]
+) -> View:
+    """Rows for a report to show; only labels that were not trained on say what is right."""
+    rows = np.random.default_rng(0).permutation(len(data))
+    rows = np.concatenate([rows[held[rows]][: MOST_ROWS // 3], rows[~held[rows]]])[:MOST_ROWS]
+    parts = list(chunks(rows))
+    return View(
+        space=model.space,
+        index=model.index,
+        classes=model.classes,
+        u=data.u[rows],
+        source=data.labelled[rows],
+        predicted=np.concatenate([model.predict(x[r], data.u[r]) for r in parts]),
+        truth=np.where(held[rows], data.y[rows].astype(np.float64), np.nan),
+        z=np.concatenate([model.encoding(x[r], data.u[r]) for r in parts]),
+        dates=tuple(kind == "date" for kind in model.index_kinds),
+        expected=expected,
+    )
 
 
 def _scores(model: TableModel, data: TableData, x: Array, rows: Array) -> dict[str, float]:

@@ -1,0 +1,87 @@
+"""Views: what a report shows of a run, whole in one file."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cida import Line, ModelFileError, Periodic, Product
+from cida.diagnostics import Expected
+from cida.diagnostics.view import Plane, Turned, View, read_view
+from cida.training.checkpoint import read_model_file, write_model_file
+
+
+def a_view(rows=20, classes=("no", "yes"), seed=100, **more):
+    random = np.random.default_rng(seed)
+    u = random.uniform(0, 24, (rows, 1))
+    return View(
+        space=Periodic(24).fit(torch.from_numpy(u)),
+        index=("hour",),
+        classes=classes,
+        u=u,
+        source=u[:, 0] < 8,
+        predicted=random.dirichlet([1, 1], rows),
+        truth=np.where(random.random(rows) < 0.5, np.nan, 1.0),
+        **more,
+    )
+
+
+def same(a, b):
+    return np.array_equal(np.asarray(a, np.float32), np.asarray(b, np.float32), equal_nan=True)
+
+
+@settings(max_examples=20, deadline=None)
+@given(rows=st.integers(1, 60), seed=st.integers(100, 10_000), width=st.integers(1, 5))
+def test_a_file_gives_back_what_was_written(tmp_path_factory, rows, seed, width):
+    z = np.random.default_rng(seed).normal(size=(rows, width))
+    view = a_view(rows, seed=seed, z=z, dates=(False,))
+    path = tmp_path_factory.mktemp("view") / "view.safetensors"
+    view.write(path)
+    found = read_view(path)
+    assert found.space == view.space
+    assert (found.index, found.classes, found.dates) == (view.index, view.classes, view.dates)
+    np.testing.assert_array_equal(found.u, view.u)  # to the last bit: dates are large numbers
+    for name in ("source", "predicted", "truth", "z"):
+        assert same(getattr(found, name), getattr(view, name))
+
+
+def test_planes_images_and_expected_cells_come_back(tmp_path):
+    plane = Plane(
+        np.zeros((20, 2)),
+        (-1.0, 1.0, -2.0, 2.0),
+        tuple(np.linspace(0, k, 3) for k in (1, 2)),
+        np.linspace(0, 1, 3 * 3 * 4 * 4).reshape(3, 3, 4, 4),
+    )
+    images = np.arange(2 * 8 * 8).reshape(2, 8, 8) % 256
+    stops = np.arange(0, 360, 90)
+    turned = Turned(images, np.array([3, 7]), stops, np.ones((2, 4)), np.full((2, 4, 10), 0.1))
+    cells = (Expected(0.0, 1.0, 0.8, 0.7, 0.9, 12, True), Expected([0, 1], [2, 3], 0, 0, 1, 9, 0))
+    a_view(plane=plane, turned=turned, expected=cells).write(tmp_path / "v")
+    found = read_view(tmp_path / "v")
+    assert found.expected == cells
+    assert found.plane.box == plane.box
+    assert all(map(same, found.plane.stops, plane.stops))
+    np.testing.assert_allclose(found.plane.grid, plane.grid, atol=1e-3)
+    for name in ("images", "labels", "stops", "angle", "predicted"):
+        assert same(getattr(found.turned, name), getattr(turned, name))
+
+
+def test_a_regression_along_two_columns_has_no_classes(tmp_path):
+    u = np.random.default_rng(100).normal(size=(9, 2))
+    space = Product([Line(), Periodic(360)]).fit(torch.from_numpy(u))
+    view = View(space, ("a", "b"), None, u, u[:, 0] > 0, u[:, :1], u[:, 0])
+    view.write(tmp_path / "v")
+    found = read_view(tmp_path / "v")
+    assert found.classes is None
+    assert (found.z, found.plane, found.turned, found.expected) == (None, None, None, ())
+
+
+@pytest.mark.parametrize("broken", ["space", "expected", "view"])
+def test_a_file_of_another_kind_is_refused_in_one_sentence(tmp_path, broken):
+    a_view().write(tmp_path / "v")
+    tensors, header = read_model_file(tmp_path / "v")
+    header.pop(broken)
+    write_model_file(tmp_path / "v", tensors, header)
+    with pytest.raises(ModelFileError, match="not a view as this cida writes it"):
+        read_view(tmp_path / "v")
