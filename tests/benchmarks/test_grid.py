@@ -1,3 +1,4 @@
+import json
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from cida.benchmarks.grid import Task, one_thread, run_grid
 from cida.benchmarks.runner import read_outcome, run_recipe
 from cida.benchmarks.toys import FRESH
 from cida.datasets import sine
+from cida.diagnostics.view import VIEW, read_view
 
 
 def tasks_in(folder):
@@ -154,3 +156,21 @@ def test_a_run_read_from_its_folder_is_as_it_was_given(tmp_path, grid):
     world = task.sample.world
     said = [o.model.predict_proba(world.x, domain_index=world.u) for o in (made, read)]
     assert np.array_equal(*said)
+
+
+def test_what_to_expect_is_told_where_it_is_asked_for(tmp_path):
+    task = Task("circle", "best", "points", "histogram", 100, tmp_path / "run", steps=30)
+    with one_thread():
+        task.play()
+        assert read_view(task.folder / VIEW).expected == ()
+        assert task.finished() is not None
+        asking = replace(task, expected=True)
+        assert asking.finished() is None  # it has yet to be told
+        row = asking.play()
+        cells = read_view(task.folder / VIEW).expected
+        assert cells
+        assert all(0 <= cell.low <= cell.score <= cell.high <= 1 for cell in cells)
+        assert asking.finished() == row
+    words = json.loads((task.folder / "run.json").read_text())
+    command = "cida reproduce circle --preset best --protocol points --methods histogram --seeds 1"
+    assert words["origin"]["command"] == f"{command} --first-seed 100 --steps 30 --expected"

@@ -15,6 +15,8 @@ import torch
 from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.recipes import Recipe, Sample, recipes
 from cida.benchmarks.runner import Row, finished_row, run_recipe
+from cida.diagnostics.view import VIEW, read_view
+from cida.training.checkpoint import ModelFileError
 
 __all__ = ["Done", "Task", "one_thread", "run_grid"]
 
@@ -31,6 +33,7 @@ class Task:
     folder: Path
     steps: int | None = None
     root: Path | None = None
+    expected: bool = False
 
     @property
     def words(self) -> str:
@@ -51,12 +54,25 @@ class Task:
 
     def finished(self) -> Row | None:
         """What an earlier run of the very same task found, if it came to its end."""
-        return finished_row(self.folder, self.recipe, self.sample, self.seed)
+        row = finished_row(self.folder, self.recipe, self.sample, self.seed)
+        return row if row is None or self._has_expected() else None
+
+    def _has_expected(self) -> bool:
+        """Whether what is to be expected was told, where that is asked for and can be."""
+        if not self.expected or not self.recipe.tells_expected:
+            return True
+        try:
+            return bool(read_view(self.folder / VIEW).expected)
+        except (OSError, ModelFileError):
+            return False
 
     def play(self) -> Row:
         """Makes the run."""
-        origin = self.origin
-        return run_recipe(self.recipe, self.sample, self.seed, self.folder, origin=origin).row
+        asked = self.expected and self.recipe.tells_expected
+        found = run_recipe(
+            self.recipe, self.sample, self.seed, self.folder, origin=self.origin, expected=asked
+        )
+        return found.row
 
     @property
     def origin(self) -> dict[str, str]:
@@ -68,6 +84,7 @@ class Task:
         words += [f"--methods {self.method} --seeds 1 --first-seed {self.seed}"]
         words += [] if self.steps is None else [f"--steps {self.steps}"]
         words += [] if self.root is None else [f"--root {self.root}"]
+        words += ["--expected"] if self.expected else []
         return {
             "benchmark": self.benchmark,
             "preset": self.preset,

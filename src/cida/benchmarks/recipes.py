@@ -11,6 +11,7 @@ from torch import nn
 
 from cida.benchmarks.paper import Record
 from cida.benchmarks.views import Shown
+from cida.diagnostics import Expected
 from cida.discriminators import (
     L1,
     L2,
@@ -84,6 +85,9 @@ class Sample(Protocol):
     def shown(self) -> Shown:
         """Rows for a report to show, the same for every model."""
 
+    def expected(self, model: CIDAClassifier) -> Sequence[Expected]:
+        """The accuracy to expect along u by a second training; no target label is read."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -103,6 +107,11 @@ class Recipe:
         """The same recipe with these settings changed; None leaves a setting as it is."""
         given = {name: value for name, value in changes.items() if value is not None}
         return replace(self, settings={**self.settings, **given})
+
+    @property
+    def tells_expected(self) -> bool:
+        """Whether it can be told what accuracy to expect of it: an oracle has nothing to expect."""
+        return not (self.oracle or self.regression)
 
     def words(self) -> dict[str, Any]:
         """The settings as JSON values."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from cida.benchmarks.networks import ImageNetworks
 from cida.benchmarks.paper import RECORD
 from cida.benchmarks.recipes import AS_IN_THE_PAPER, Benchmark, Preset, Settings
-from cida.benchmarks.samples import bin_words, fingerprint
+from cida.benchmarks.samples import EXPECTED_CELLS, bin_words, fingerprint
 from cida.benchmarks.views import Shown
 from cida.datasets.mnist import load_mnist
 from cida.datasets.rotating import (
@@ -25,9 +25,10 @@ from cida.datasets.rotating import (
     every_interval,
     fresh_angles,
 )
-from cida.diagnostics import BinScore, accuracy
+from cida.diagnostics import BinScore, Expected, accuracy
 from cida.diagnostics.view import MOST_ROWS
 from cida.estimators import CIDAClassifier
+from cida.estimators.expected import expected_of_rows
 from cida.networks import Convolution
 from cida.space import Line, Periodic, thinned
 from cida.training import isolated
@@ -95,6 +96,9 @@ class Turning:
             upright=self.scored_digits.images[few],
             upright_labels=self.scored_digits.labels[few],
         )
+
+    def expected(self, model: CIDAClassifier) -> list[Expected]:
+        return expected_of_rows(model, self.rows(), EXPECTED_CELLS)
 
     def _few(self) -> Tensor:
         """A digit of each kind, and two more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -77,11 +77,13 @@ def run_recipe(
     folder: Path,
     callbacks: Sequence[Callback] = (),
     origin: Mapping[str, str] | None = None,
+    expected: bool = False,
 ) -> Outcome:
     """Fits one recipe on the sample with one seed; target labels are used for scoring alone.
 
     Only an oracle sees them. ``origin`` tells run.json what the run is of: benchmark, preset,
-    protocol, command. ``row.json`` is written last: a folder that has it is a whole run.
+    protocol, command. With ``expected`` the model is trained once more, to tell without target
+    labels how right it is. ``row.json`` is written last: a folder that has it is a whole run.
     """
     model = recipe.model(seed, callbacks)
     started = time.perf_counter()
@@ -89,7 +91,9 @@ def run_recipe(
     seconds = time.perf_counter() - started
     row = Row(method=recipe.method, seed=seed, **sample.scores(model), seconds=round(seconds, 2))
     recipe.keep(model, folder)
-    view_of(model, sample, recipe.regression).write(folder / VIEW)
+    view = view_of(model, sample, recipe.regression)
+    cells = sample.expected(model) if expected else ()
+    replace(view, expected=tuple(cells)).write(folder / VIEW)
     words = {**run_words(recipe, sample, seed), ORIGIN: dict(origin or {})}
     write_json(folder / "run.json", words)
     lines = "".join(json.dumps(asdict(event)) + "\n" for event in model.history_)

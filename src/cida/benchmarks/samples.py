@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from typing import Any
 
 import numpy as np
 
 from cida.benchmarks.views import Shown
 from cida.datasets import World
-from cida.diagnostics import BinScore
+from cida.diagnostics import BinScore, Expected
 from cida.diagnostics.view import MOST_ROWS
+from cida.estimators import CIDAClassifier, CidaWarning
 from cida.space import thinned
 
-__all__ = ["bin_words", "fingerprint", "shown_world"]
+__all__ = ["EXPECTED_CELLS", "bin_words", "expected_in_world", "fingerprint", "shown_world"]
 
 Array = np.ndarray[Any, Any]
+
+EXPECTED_CELLS = 20  # along u
 
 
 def bin_words(score: BinScore) -> dict[str, Any]:
@@ -38,3 +42,11 @@ def shown_world(world: World) -> Shown:
     width = world.u.reshape(len(world.u), -1).shape[1]
     names = ("u",) if width == 1 else tuple(f"u{k + 1}" for k in range(width))
     return Shown(world.x[some], world.u[some], world.source[some], world.y[some], names)
+
+
+def expected_in_world(world: World, model: CIDAClassifier) -> list[Expected]:
+    """What accuracy to expect along u; labels of the source alone are read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)  # a report says which cells were not checked
+        labels = world.training_labels
+        return model.expected_accuracy(world.x, labels, world.u, bins=EXPECTED_CELLS)

@@ -34,6 +34,8 @@ class ScikitRecipe(Recipe):
     regression: bool = False
     windows: bool = False
 
+    tells_expected = False
+
     def words(self) -> dict[str, Any]:
         names = ("boosting", "regression", "windows")
         return {name: getattr(self, name) for name in names} | super().words()

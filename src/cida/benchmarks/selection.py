@@ -16,13 +16,14 @@ from cida.batch import Rows
 from cida.benchmarks.networks import ImageNetworks
 from cida.benchmarks.recipes import Benchmark, Preset, Recipe, Settings
 from cida.benchmarks.rotating import DIGITS, ROTATING_DIGITS, SMALL, Turning
-from cida.benchmarks.samples import bin_words, fingerprint
+from cida.benchmarks.samples import EXPECTED_CELLS, bin_words, fingerprint
 from cida.benchmarks.tabular import NHANES, TableRows
 from cida.benchmarks.views import Shown
 from cida.datasets import World, circle, hours, moons, sine
-from cida.diagnostics import accuracy, outermost, score_by_bin
+from cida.diagnostics import Expected, accuracy, outermost, score_by_bin
 from cida.diagnostics.view import MOST_ROWS
 from cida.discriminators import Histogram
+from cida.estimators.expected import expected_of_rows
 from cida.space import Line, Periodic, Space, thinned
 from cida.training import isolated
 
@@ -110,6 +111,9 @@ class BankRows:
         )
         x, y, u = (np.concatenate([ours.numpy(), theirs[asked]]) for ours, theirs in parts)
         return Shown(x, u, np.arange(len(u)) < len(known), y, space=self.space)
+
+    def expected(self, model: Any) -> list[Expected]:
+        return expected_of_rows(model, self.trained, EXPECTED_CELLS)
 
     def about(self, title: str) -> str:
         """How many rows there are."""

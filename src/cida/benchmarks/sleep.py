@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from sklearn.metrics import cohen_kappa_score, recall_score
 
-from cida.benchmarks.samples import bin_words, fingerprint
+from cida.benchmarks.samples import EXPECTED_CELLS, bin_words, fingerprint
 from cida.benchmarks.views import Shown
 from cida.datasets.sleep import CLASSES, INDICES, NightRows, SleepStore, open_cohort
-from cida.diagnostics import BinScore, accuracy
+from cida.diagnostics import BinScore, Expected, accuracy
 from cida.diagnostics.view import MOST_ROWS
 from cida.estimators import CIDAClassifier, CidaWarning
+from cida.estimators.expected import expected_of_rows
 from cida.space import line_space, outside_hull, thinned
 
 __all__ = ["Ages", "Nights", "People", "Side", "draw_nights"]
@@ -150,6 +151,9 @@ class Nights:
             index=self.indices,
             space=line_space(len(self.indices)),
         )
+
+    def expected(self, model: CIDAClassifier) -> list[Expected]:
+        return expected_of_rows(model, self.rows(), EXPECTED_CELLS)
 
     def about(self, title: str) -> str:
         """Who was trained on and who scored, and who of the target is beyond the source's hull."""

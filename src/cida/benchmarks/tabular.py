@@ -14,12 +14,13 @@ from sklearn.metrics import r2_score
 from cida.batch import Rows
 from cida.benchmarks.networks import TableNetworks, encoded_table
 from cida.benchmarks.recipes import Benchmark, Preset, Settings
-from cida.benchmarks.samples import bin_words, fingerprint
+from cida.benchmarks.samples import EXPECTED_CELLS, bin_words, fingerprint
 from cida.benchmarks.scikit import ScikitRecipe
 from cida.benchmarks.views import Shown
 from cida.datasets.king_county import above_median, dear_for_neighbourhood, log_price_ratio
-from cida.diagnostics import accuracy, label_shift, score_by_bin
+from cida.diagnostics import Expected, accuracy, label_shift, score_by_bin
 from cida.diagnostics.view import MOST_ROWS
+from cida.estimators.expected import expected_of_rows
 from cida.estimators.table_networks import PLAIN_SETTINGS, TABLE_SETTINGS
 from cida.space import Space, line_space, thinned
 
@@ -60,10 +61,12 @@ class TableRows:
 
     def train(self, model: Any, oracle: bool) -> None:
         """An oracle also has the labels of the target rows that are not scored."""
-        labelled = self.source | (~self.scored if oracle else False)
+        model.fit_rows(self._rows(self.source | (~self.scored if oracle else False)))
+
+    def _rows(self, labelled: Array) -> Rows:
         y = torch.from_numpy(self._scaled(self.y)) if self.regression else torch.from_numpy(self.y)
         tensors = (torch.from_numpy(one) for one in (self.u, labelled))
-        model.fit_rows(Rows(torch.from_numpy(self.x), y, *tensors))
+        return Rows(torch.from_numpy(self.x), y, *tensors)
 
     def scores(self, model: Any) -> dict[str, Any]:
         rows = self.source | self.scored
@@ -90,6 +93,9 @@ class TableRows:
         return Shown(
             self.x[some], self.u[some], self.source[some], truth[some], names, space=self.space
         )
+
+    def expected(self, model: Any) -> list[Expected]:
+        return expected_of_rows(model, self._rows(self.source), EXPECTED_CELLS)
 
     def fingerprint(self) -> str:
         return fingerprint(self.x, self.u, self.y, self.scored)

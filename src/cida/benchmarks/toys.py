@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,10 @@ import torch
 
 from cida.benchmarks.paper import RECORD
 from cida.benchmarks.recipes import AS_IN_THE_PAPER, Benchmark, Preset, Recipe, Settings
-from cida.benchmarks.samples import bin_words, fingerprint, shown_world
+from cida.benchmarks.samples import bin_words, expected_in_world, fingerprint, shown_world
 from cida.benchmarks.views import Shown
 from cida.datasets import World, circle, sine
-from cida.diagnostics import accuracy, score_by_bin
+from cida.diagnostics import Expected, accuracy, score_by_bin
 from cida.discriminators import Histogram
 from cida.estimators import CIDAClassifier
 from cida.space import Line
@@ -48,6 +49,9 @@ class Points:
 
     def shown(self) -> Shown:
         return shown_world(self.world)
+
+    def expected(self, model: CIDAClassifier) -> Sequence[Expected]:
+        return expected_in_world(self.world, model)
 
 
 def _scores(world: World, model: CIDAClassifier) -> dict[str, Any]:

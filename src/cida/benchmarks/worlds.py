@@ -12,7 +12,7 @@ import torch
 from sklearn.metrics import r2_score
 
 from cida.benchmarks.recipes import Benchmark, Preset, Settings
-from cida.benchmarks.samples import bin_words, fingerprint, shown_world
+from cida.benchmarks.samples import bin_words, expected_in_world, fingerprint, shown_world
 from cida.benchmarks.views import Shown
 from cida.datasets import (
     World,
@@ -30,7 +30,7 @@ from cida.datasets import (
 )
 from cida.datasets.ladder import RUNGS
 from cida.dependence import distance_correlation
-from cida.diagnostics import accuracy, label_shift, score_by_bin
+from cida.diagnostics import Expected, accuracy, label_shift, score_by_bin
 from cida.space import line_space, thinned
 
 __all__ = ["RESTARTS", "WORLDS", "WorldPoints"]
@@ -82,6 +82,9 @@ class WorldPoints:
 
     def shown(self) -> Shown:
         return shown_world(self.world)
+
+    def expected(self, model: Any) -> Sequence[Expected]:
+        return expected_in_world(self.world, model)
 
     def about(self, title: str) -> str:
         """How many rows there are, and whether the balance of labels moves along u."""

@@ -20,6 +20,7 @@ from cida.cli.data import fetch
 from cida.cli.publish import Publisher
 from cida.datasets import DOWNLOADS
 from cida.datasets.sleep import make_simulated, simulated_home
+from cida.words import did_you_mean
 
 __all__ = ["Reproduce", "check_counts", "check_methods", "check_seed"]
 
@@ -81,6 +82,10 @@ class Reproduce:
     root: Path | None = None
     """For sleep: the folder with your own stores, shhs, mesa and sof, as cida data prepare-nsrr
     makes them. Without it the cohorts are simulated at first use."""
+
+    expected: bool = False
+    """Also tell the accuracy to expect on the target, without its labels; every run is then
+    trained a second time."""
 
     figures: bool = True
     """Draws the figures as PNG and SVG too, for which matplotlib is needed."""
@@ -189,6 +194,7 @@ class Reproduce:
                 self._folder / benchmark.task / f"{name}-seed{seed}",
                 self.steps,
                 self.root,
+                self.expected,
             )
             for benchmark in self._benchmarks
             for name in names
@@ -228,13 +234,16 @@ class Reproduce:
             words += ["--methods", *self.methods]
         if self.root is not None:
             words += ["--root", str(self.root)]
+        if self.expected:
+            words.append("--expected")
         return " ".join(words)
 
 
 def check_name(flag: str, name: str, known: Collection[str]) -> None:
     """Refuses a name that is not known."""
     if name not in known:
-        raise ValueError(f"{flag} is {name!r}; known: {', '.join(known)}.")
+        hint = did_you_mean(name, known)
+        raise ValueError(f"{flag} is {name!r}; {hint}known: {', '.join(known)}.")
 
 
 def check_seed(first_seed: int) -> None:
@@ -247,8 +256,9 @@ def check_methods(methods: Sequence[str], known: Collection[str]) -> None:
     """Refuses names that no recipe has."""
     unknown = [name for name in methods if name not in known]
     if unknown or not methods:
+        hint = did_you_mean(unknown[0], known) if unknown else ""
         raise ValueError(
-            f"methods has {', '.join(unknown) or 'no name'}; known are {', '.join(known)}."
+            f"methods has {', '.join(unknown) or 'no name'}; {hint}known are {', '.join(known)}."
         )
 
 
