@@ -7,12 +7,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
-.PHONY: demo test lint speed clean
+.PHONY: demo test lint browser speed clean
 
 demo: $(VENV)/.installed
 	$(BIN)/cida demo
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.installed-test
@@ -20,6 +20,18 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Reports are tested in a real browser. Where it cannot be installed so, the tests say what to do.
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome \
+	|| (apt-get update -q && DEBIAN_FRONTEND=noninteractive \
+	    apt-get install -qy --no-install-recommends chromium) \
+	|| echo "no browser, and apt-get cannot install one: install Chromium or Chrome by hand"
+
+# The site, warnings as errors; nothing is fetched. tests/test_docs_site.py does the same.
+.PHONY: docs
+docs: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html
 
 speed: $(VENV)/.installed-test
 	$(BIN)/cida speed

@@ -8,25 +8,29 @@ right at the others, where there are none.
 """
 
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from cida.discriminators import (
-    L1,
-    L2,
-    Discriminator,
-    Flow,
-    FullGaussian,
-    Gaussian,
-    Histogram,
-    Mixture,
-    SkewNormal,
-    VonMises,
-    VonMisesMixture,
-)
-from cida.estimators import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
-from cida.estimators.saving import ModelFileError
-from cida.estimators.saving import load_estimator as load
-from cida.space import Line, Periodic, Product, Space
 from cida.version import __version__
+
+if TYPE_CHECKING:
+    from cida.discriminators import (
+        L1,
+        L2,
+        Discriminator,
+        Flow,
+        FullGaussian,
+        Gaussian,
+        Histogram,
+        Mixture,
+        SkewNormal,
+        VonMises,
+        VonMisesMixture,
+    )
+    from cida.estimators import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
+    from cida.estimators.loading import load
+    from cida.estimators.saving import ModelFileError
+    from cida.space import Line, Periodic, Product, Space
 
 __all__ = [
     "L1",
@@ -52,5 +56,28 @@ __all__ = [
     "__version__",
     "load",
 ]
+
+# Where each name is at home. It is fetched when it is first asked for, since torch takes seconds to
+# import, and ``cida --help`` has no need of it.
+_HOMES = {
+    "cida.estimators": ("CIDAClassifier", "CIDARegressor", "CIDASearch", "CidaWarning"),
+    "cida.estimators.loading": ("load",),
+    "cida.estimators.saving": ("ModelFileError",),
+    "cida.space": ("Line", "Periodic", "Product", "Space"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = next((h for h, names in _HOMES.items() if name in names), "cida.discriminators")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 logging.getLogger("cida").addHandler(logging.NullHandler())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,7 +23,7 @@ def rotate(images: Tensor, cos_sin: Tensor, nearest: bool = False, fold: int = 1
     n, channels, height, width = images.shape
     if not n:
         return images.new_empty(0, channels * fold**2, height // fold, width // fold)
-    places = _places(height, width, fold).to(images.dtype)
+    places = torch.from_numpy(_places(height, width, fold)).to(images.dtype)
     grid = (cos_sin.to(images.dtype) @ places).view(n, -1, fold**2, 2)
     mode = "nearest" if nearest else "bilinear"
     turned = nn.functional.grid_sample(images, grid, mode=mode, align_corners=False)
@@ -30,19 +32,21 @@ def rotate(images: Tensor, cos_sin: Tensor, nearest: bool = False, fold: int = 1
 
 
 @cache
-def _places(height: int, width: int, fold: int) -> Tensor:
+def _places(height: int, width: int, fold: int) -> np.ndarray[Any, Any]:
     """Where the pixels of the result come from: turned back, as a linear map of (cos a, sin a).
 
     Pixel after pixel, its place across and its place down. Rows point down, and both sides count
-    as 2, whatever their number of pixels.
+    as 2, whatever their number of pixels. An array, since a tensor that is made while torch traces
+    the code is no number, and must not be kept.
     """
-    across = (2 * torch.arange(width, dtype=torch.float64) + 1) / width - 1
-    down = (2 * torch.arange(height, dtype=torch.float64) + 1) / height - 1
-    both = torch.stack([across.expand(height, width), down[:, None].expand(height, width)])
-    across, down = nn.functional.pixel_unshuffle(both[:, None], fold).permute(0, 2, 3, 1)
-    of_cos = torch.stack([across, down], dim=-1)
-    of_sin = torch.stack([-down * (height / width), across * (width / height)], dim=-1)
-    return torch.stack([of_cos.flatten(), of_sin.flatten()])
+    across = (2 * np.arange(width, dtype=np.float64) + 1) / width - 1
+    down = (2 * np.arange(height, dtype=np.float64) + 1) / height - 1
+    both = np.stack(np.broadcast_arrays(across, down[:, None]))
+    squares = both.reshape(2, height // fold, fold, width // fold, fold)
+    across, down = squares.transpose(0, 1, 3, 2, 4)
+    of_cos = np.stack([across, down], axis=-1)
+    of_sin = np.stack([-down * (height / width), across * (width / height)], axis=-1)
+    return np.stack([of_cos.ravel(), of_sin.ravel()])
 
 
 def rotate_degrees(images: Tensor, angle_degrees: Tensor, nearest: bool = False) -> Tensor:

@@ -94,7 +94,7 @@ def test_several_runs_at_once(fitted, demo, file, capsys):
 def test_json_has_findings_and_figures(fitted, file, capsys):
     code, said, _ = doctor(capsys, fitted, file, "--json")
     assert code == 1
-    first, _, last = json.loads(said)
+    first, _, last = json.loads(said)["models"]
     assert first["findings"] == []
     assert 0 <= first["figures"]["index_told"] < 0.2
     assert [finding["fault"] for finding in last["findings"]] == ["encoder-collapsed"]

@@ -1,5 +1,6 @@
 """``cida fit`` and ``cida predict`` on a user's own file, as a user would call them."""
 
+import html
 import io
 import json
 import sys
@@ -102,14 +103,16 @@ def test_fit_prints_what_it_understood_and_what_it_came_to(files, tmp_path, caps
         "support: 100.0% of the target lies outside the source's range, and"
     )
     report = out / "report.html"
-    assert "dependence of z on hour" in lines[12]
-    assert lines[13:] == ["The report, to open in a browser:", str(report), str(out)]
+    assert lines[12].startswith("expected on the target, without its labels: accuracy ")
+    assert "dependence of z on hour" in lines[13]
+    assert lines[14:] == ["The report, to open in a browser:", str(report), str(out)]
     page = report.read_text()
     assert "What is predicted" in page
+    assert all(html.escape(line) in page for line in lines[:14])
     assert "source" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert sorted(path.name for path in out.iterdir()) == [
-        "events.jsonl", "model-0.safetensors", "report.html", "run.json",
+        "events.jsonl", "model-0.safetensors", "report.html", "run.json", "view.safetensors",
     ]  # fmt: skip
     words = json.loads((out / "run.json").read_text())
     assert words["table"]["space"] == {"kind": "periodic", "period": 24.0}

@@ -95,10 +95,3 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(mesa, tmp_path, capsys, mor
 def test_a_wrong_root_is_exit_code_2(tmp_path, capsys):
     assert main(words(tmp_path / "absent", tmp_path / "out")) == 2
     assert "which is no folder" in capsys.readouterr().err
-
-
-def test_help_has_an_example(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["data", "prepare-nsrr", "--help"])
-    assert stopped.value.code == 0
-    assert "Example:  cida data prepare-nsrr" in capsys.readouterr().out

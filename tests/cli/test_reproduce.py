@@ -44,7 +44,7 @@ def results(folder):
 def test_all_files_are_written(whole):
     files = {path.name for path in whole.iterdir()}
     pictures = {f"{name}.{kind}" for name in ("figure", "accuracy") for kind in ("png", "svg")}
-    assert files == {"results.json", "table.md", "report.html", *FOLDERS} | pictures
+    assert files == {"results.json", "story.json", "table.md", "report.html", *FOLDERS} | pictures
 
 
 def test_results_json_has_the_contracted_fields(whole):
@@ -88,7 +88,10 @@ def test_the_report_holds_the_figures_and_fetches_nothing(whole):
     ]
     assert all(title in page for title in TITLES)
     assert "cida reproduce sine --preset best --seeds 2 --steps 15" in page
-    assert len(re.findall(r"\b(?:src|href)\s*=", page)) == 2
+    places = re.findall(r"\bhref=[\"']([^\"']*)", page)
+    assert places
+    assert all(place.startswith("#") for place in places)
+    assert len(re.findall(r"<[^>]*\bsrc\s*=", page)) == 2
 
 
 def test_the_last_line_is_the_path_of_the_report(tmp_path, capsys):
@@ -183,4 +186,6 @@ def test_without_matplotlib_it_stops_before_any_run_and_says_what_to_do(
     assert list(tmp_path.iterdir()) == []
     assert reproduce(tmp_path, "--no-figures") == 0
     assert not list(tmp_path.glob("*.png"))
-    assert "class='panels'" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "class='panels'" in page
+    assert "Figures of the experiment" not in page

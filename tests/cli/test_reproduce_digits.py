@@ -35,11 +35,11 @@ def stamps(folder):
 
 def test_all_files_are_written(whole):
     assert {path.name for path in whole.iterdir()} == {
-        "results.json", "table.md", "report.html", *RUNS,
+        "results.json", "story.json", "table.md", "report.html", *RUNS,
     }  # fmt: skip
     for run in RUNS:
         assert {path.name for path in (whole / run).iterdir()} == {
-            "model.safetensors", "run.json", "events.jsonl", "row.json",
+            "model.safetensors", "run.json", "events.jsonl", "row.json", "view.safetensors",
         }  # fmt: skip
 
 
@@ -74,10 +74,11 @@ def test_the_table_has_a_column_for_each_interval(whole):
 
 def test_the_report_tells_protocol_command_and_methods_and_fetches_nothing(whole):
     page = (whole / "report.html").read_text()
-    assert "Protocol clean: " in page
+    assert "<dt>protocol</dt><dd>clean: " in page
     assert "cida reproduce rotating-digits --preset best --seeds 1 --steps 3" in page
     assert all(title in page for title in TITLES)
-    assert not re.findall(r"\b(?:src|href)\s*=", page)
+    assert not re.findall(r"<[^>]*\bsrc\s*=", page)
+    assert all(place.startswith("#") for place in re.findall(r"\bhref=[\"']([^\"']*)", page))
 
 
 def test_a_run_tells_the_networks_it_was_made_with(whole):

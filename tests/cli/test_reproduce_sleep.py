@@ -70,11 +70,11 @@ def said_once(capsys):
 
 def test_all_files_are_written_and_a_task_has_a_folder_of_its_own(whole):
     assert {path.name for path in whole.iterdir()} == {
-        "results.json", "table.md", "report.html", *TASKS, *PICTURES,
+        "results.json", "story.json", "table.md", "report.html", *TASKS, *PICTURES,
     }  # fmt: skip
     for run in RUNS:
         assert {path.name for path in (whole / run).iterdir()} == {
-            "model.safetensors", "run.json", "events.jsonl", "row.json",
+            "model.safetensors", "run.json", "events.jsonl", "row.json", "view.safetensors",
         }  # fmt: skip
     for name in PICTURES:
         start = b"\x89PNG" if name.endswith("png") else b"<?xml"
@@ -124,10 +124,10 @@ def test_the_report_says_simulated_holds_the_figures_and_fetches_nothing(whole):
     assert "SIMULATED: these people exist in a computer alone." in page
     assert "Sleep staging across ages" in page
     assert "cida reproduce sleep-intra --preset best --seeds 1 --steps 3 --tasks" in page
-    sources = re.findall(r"\bsrc\s*=\s*'([^']{0,20})", page)
+    sources = re.findall(r"<[^>]*\bsrc\s*=\s*'([^']{0,20})", page)
     assert len(sources) == 2
     assert all(source.startswith("data:image/svg") for source in sources)
-    assert not re.search(r"\bhref\s*=", page)
+    assert all(place.startswith("#") for place in re.findall(r"\bhref=[\"']([^\"']*)", page))
 
 
 def test_resume_keeps_finished_runs_and_makes_the_missing_one_again(cohorts, whole, tmp_path):

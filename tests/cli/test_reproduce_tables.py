@@ -32,12 +32,12 @@ def whole(small_tables, tmp_path_factory):
 def test_all_files_are_written(whole):
     runs = {f"{method}-seed0" for method in METHODS}
     assert {path.name for path in whole.iterdir()} == {
-        "results.json", "table.md", "report.html", *runs,
+        "results.json", "story.json", "table.md", "report.html", *runs,
     }  # fmt: skip
     for run in runs:
         model = set() if run == "logistic-seed0" else {"model.safetensors"}
         assert {path.name for path in (whole / run).iterdir()} == {
-            "run.json", "events.jsonl", "row.json", *model,
+            "run.json", "events.jsonl", "row.json", "view.safetensors", *model,
         }  # fmt: skip
 
 

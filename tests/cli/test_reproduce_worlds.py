@@ -55,14 +55,14 @@ def rungs(tmp_path_factory):
 def test_all_files_are_written_and_the_figures_drawn(worlds):
     tasks = ["moons", "plane", "drifting-regression"]
     assert {path.name for path in worlds.iterdir()} == {
-        "results.json", "table.md", "report.html", *tasks,
+        "results.json", "story.json", "table.md", "report.html", *tasks,
         "scores.png", "scores.svg", "along.png", "along.svg",
     }  # fmt: skip
     for task in tasks:
         assert {path.name for path in (worlds / task).iterdir()} == {f"{m}-seed0" for m in METHODS}
         for run in (worlds / task).iterdir():
             assert {path.name for path in run.iterdir()} == {
-                "run.json", "events.jsonl", "row.json", "model.safetensors",
+                "run.json", "events.jsonl", "row.json", "model.safetensors", "view.safetensors",
             }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_finished_runs_are_kept(worlds, capsys):
     before = stamps()
     more = ["--tasks", "moons", "plane", "drifting-regression", "--methods", *METHODS]
     assert reproduce("worlds", worlds, *more, "--no-figures", "--resume") == 0
-    assert len(before) == 24
+    assert len(before) == 30
     assert stamps() == before
     assert str(worlds / "report.html") in capsys.readouterr().out
 

@@ -181,13 +181,12 @@ def test_it_is_saved_and_read_back_with_its_encoder(turned, tmp_path):
     for read in (
         CIDAClassifier.load(tmp_path / "model.safetensors", encoder=encoder),
         load(tmp_path / "model.safetensors", encoder=encoder),
+        load(tmp_path / "model.safetensors"),  # one of ours: the file says how to make it
     ):
         np.testing.assert_array_equal(
             read.predict_proba(x, domain_index=u), model.predict_proba(x, domain_index=u)
         )
         assert read.classes_.tolist() == [0, 1, 2]
-    with pytest.raises(ValueError, match="pass it again"):
-        load(tmp_path / "model.safetensors")
 
 
 def test_a_model_of_plain_rows_is_saved_and_read_back(world, tmp_path, kind):

@@ -3,7 +3,9 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from sklearn.base import clone
 
+from cida import CIDAClassifier
 from cida.training import Event
 from cida.training.progress import ProgressBar, loss_words, readings
 
@@ -106,3 +108,38 @@ def test_a_run_without_an_adversary_shows_what_it_has():
     plain = replace(EVENT, losses={"prediction": 0.1}, ceilings={}, health={"spread": 2.0})
     words = [reading.words for reading in readings(plain, plain.health, 2.0)]
     assert words == ["prediction 0.100", "spread of z 2"]
+
+
+def test_a_model_with_a_bar_can_be_cloned():
+    bar = ProgressBar()
+    assert clone(CIDAClassifier(callbacks=[bar])).callbacks == [bar]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_every_line_fits_the_terminal(width):
+    console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    bar = ProgressBar("Default (moving frame), seed 12345", console)
+    bar(HEALTHY)
+    lines = console.render_lines(bar.progress.get_renderable(), pad=False)
+    words = ["".join(part.text for part in line) for line in lines]
+    assert max(map(len, words)) <= width
+    assert words[0].startswith("Default")
+    assert "100/120" in words[0]
+    for reading in readings(HEALTHY, HEALTH, 1.3):
+        assert any(reading.words in line for line in words)
+
+
+def test_lines_that_wrap_in_a_narrower_terminal_are_cleared():
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100, color_system=None)
+    with ProgressBar("Default (moving frame), seed 12345", console) as bar:
+        bar(HEALTHY)
+        bar.progress.refresh()
+        wide = sum(max(0, length - 1) // 40 for length in bar.progress.drawn)
+        height = len(bar.progress.drawn)
+        screen.truncate(screen.seek(0))
+        console.width = 40
+        bar.progress.refresh()
+        ups = screen.getvalue().split("Default")[0].count("\x1b[1A")
+    assert wide > 0
+    assert ups == wide + height - 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,35 +109,63 @@ def run_grid(tasks: Sequence[Task], jobs: int, watch: Callable[[Done], None]) ->
     A run that fails is told and the others go on.
     """
     done: dict[Task, Done] = {}
-    for ended in _in_turn(tasks) if jobs == 1 else _side_by_side(tasks, jobs):
-        done[ended.task] = ended
-        watch(ended)
+    with closing(_in_turn(tasks) if jobs == 1 else _side_by_side(tasks, jobs)) as endings:
+        for ended in endings:
+            done[ended.task] = ended
+            watch(ended)
     return [done[task] for task in tasks]
 
 
-def _in_turn(tasks: Sequence[Task]) -> Iterator[Done]:
+def _in_turn(tasks: Sequence[Task]) -> Generator[Done, None, None]:
     with one_thread():
         for task in tasks:
             yield _play(task)
 
 
-def _side_by_side(tasks: Sequence[Task], jobs: int) -> Iterator[Done]:
+def _side_by_side(tasks: Sequence[Task], jobs: int) -> Generator[Done, None, None]:
     # Fresh interpreters: a forked one would share torch's threads with its parent.
     context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker)
     try:
-        waiting: set[Future[Done]] = {pool.submit(_play, task) for task in tasks}
+        with _interrupts_held_back():
+            waiting: set[Future[Done]] = {pool.submit(_play, task) for task in tasks}
         while waiting:
             ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in ended:
                 yield future.result()
+    except BaseException:
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes that are started inside never hear of Ctrl-C; ours is told when it is left.
+
+    A worker that is still importing would answer with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_worker() -> None:
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is the parent's to tell
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to tell
+    signal.signal(signal.SIGTERM, _stop)
+
+
+def _stop(*_: object) -> None:
+    raise SystemExit(1)  # rather than be killed: half-written files are removed on the way out
 
 
 def _play(task: Task) -> Done:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import tyro
 from rich.console import Console
@@ -13,6 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from cida.check import check
+from cida.cli.output import print_json
+from cida.words import did_you_mean
 
 __all__ = ["Check"]
 
@@ -22,10 +24,15 @@ class Check:
     """Runs the conformance suite on a Discriminator or Game of your own.
 
     Example:  cida check my_package.heads:MyDiscriminator
+
+    Example:  cida check cida:Histogram
     """
 
     target: tyro.conf.Positional[str]
     """The class, as module:Class; modules in the current folder are found too."""
+
+    json: bool = False
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     def run(self, console: Console) -> int:
         """Prints a line for each check; exit code 1 if one failed."""
@@ -38,6 +45,9 @@ class Check:
             table.add_row(finding.check, finding.subject, result)
         console.print(table)
         failed = sum(not finding.passed for finding in findings)
+        if self.json:
+            words = [{**asdict(one), "passed": one.passed} for one in findings]
+            print_json("check", target=self.target, failed=failed, findings=words)
         console.print(f"{len(findings) - failed} passed, {failed} failed")
         return 1 if failed else 0
 
@@ -57,5 +67,10 @@ def _load(target: str) -> type:
         ) from error
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
-        raise ValueError(f"target names {class_name!r}, which is no class in {module_name!r}.")
+        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+        hint = did_you_mean(class_name, classes).strip()
+        raise ValueError(
+            f"target names {class_name!r}, which is no class in {module_name!r}"
+            f"{f'; {hint}' if hint else '.'}"
+        )
     return found

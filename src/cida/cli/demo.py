@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import tyro
 from rich.console import Console
 
-from cida.benchmarks.runner import Outcome, run_recipe, versions, write_results
+from cida.benchmarks.runner import Outcome, run_recipe, write_results
 from cida.benchmarks.tables import cells, result_lines
 from cida.benchmarks.toys import DEMO, Points
+from cida.cli.bars import watching
+from cida.cli.output import folder_words, print_json
 from cida.cli.publish import rich_table
+from cida.cli.report import REPORT, leave_report
 from cida.cli.reproduce import check_counts, check_methods, check_seed
 from cida.datasets import circle
-from cida.files import write_atomically
-from cida.report import toy_report
-from cida.training.progress import ProgressBar
+from cida.report import Story, read_runs
 
 __all__ = ["Demo"]
 
@@ -28,6 +29,8 @@ class Demo:
 
     Source-Only, CIDA, PCIDA, the histogram head and the default (the histogram head in the moving
     frame) learn from the labels of 6 domains and predict the other 24.
+
+    Example:  cida demo
 
     Example:  cida demo --seeds 5 --methods source-only histogram
     """
@@ -47,6 +50,13 @@ class Demo:
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(DEMO)
     """Which methods to run: source-only, cida, pcida, histogram, default."""
 
+    json: bool = False
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
+
+    interrupted: ClassVar[str] = (
+        "interrupted; the runs that were finished are kept, without a report: start it again."
+    )
+
     def run(self, console: Console) -> int:
         """Trains, prints the table, writes the files and prints the report's path last."""
         check_methods(self.methods, DEMO)
@@ -55,18 +65,17 @@ class Demo:
         outcomes = [outcome for seed in self._seeds for outcome in self._play(seed, console)]
         rows = [outcome.row for outcome in outcomes]
         write_results(self.out / "results.json", "circle", "demo", "training points", rows)
-        facts = {
-            "command": self._command(),
-            "versions": versions(),
-            "settings": {o.recipe.method: o.recipe.words() for o in outcomes},
-        }
-        page = toy_report(circle(seed=self.first_seed), outcomes, facts)
-        write_atomically(self.out / "report.html", page.encode())
+        folders = [self._folder(o.recipe.method, o.row.seed) for o in outcomes]
+        names = [folder.name for folder in folders]
+        Story(names, self._command(), "training points").write(self.out)
+        leave_report(read_runs(folders), self.out / REPORT, console)
         titles = {outcome.recipe.method: outcome.recipe.title for outcome in outcomes}
         title = "Circle: accuracy %, 6 source and 24 target domains"
         console.print(rich_table(cells(result_lines(rows, titles)), title))
         console.print("The report, to open in a browser:")
-        console.print(str((self.out / "report.html").resolve()), soft_wrap=True, highlight=False)
+        console.print(str((self.out / REPORT).resolve()), soft_wrap=True, highlight=False)
+        if self.json:
+            print_json("demo", **folder_words(self.out))
         return 0
 
     @property
@@ -79,13 +88,24 @@ class Demo:
         for name in self.methods:
             recipe = DEMO[name].with_settings(steps=self.steps)
             title = f"{recipe.title}, seed {seed}"
-            with ProgressBar(f"{title:<26}", console) as bar:
-                folder = self.out / f"{name}-seed{seed}"
-                outcomes.append(run_recipe(recipe, sample, seed, folder, [bar]))
+            with watching(f"{title:<26}", console) as watchers:
+                folder, origin = self._folder(name, seed), self._origin(name, seed)
+                outcomes.append(run_recipe(recipe, sample, seed, folder, watchers, origin))
         return outcomes
 
+    def _folder(self, method: str, seed: int) -> Path:
+        return self.out / f"{method}-seed{seed}"
+
+    def _origin(self, method: str, seed: int) -> dict[str, str]:
+        """What a run is of, and the command that makes it alone."""
+        command = self._words(1, seed, (method,))
+        return {"benchmark": "circle", "preset": "demo", "protocol": "", "command": command}
+
     def _command(self) -> str:
-        words = ["cida demo", f"--seeds {self.seeds}", f"--first-seed {self.first_seed}"]
+        return self._words(self.seeds, self.first_seed, self.methods)
+
+    def _words(self, seeds: int, first: int, methods: tuple[str, ...]) -> str:
+        words = ["cida demo", f"--seeds {seeds}", f"--first-seed {first}"]
         if self.steps is not None:
             words.append(f"--steps {self.steps}")
-        return " ".join([*words, "--methods", *self.methods])
+        return " ".join([*words, "--methods", *methods])

@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
-from cida.diagnostics.doctor import Finding, examine, figures, unjudged
-from cida.diagnostics.facts import Facts
-from cida.estimators.checkup import facts_in, findings_in
-from cida.training import Event
-from cida.training.checkpoint import ModelFileError, read_model_file
+from cida.cli.output import print_json
+from cida.diagnostics.doctor import figures
+from cida.report.patients import Patient, patients_in
 
 __all__ = ["Doctor"]
-
-EVENTS = "events.jsonl"
-MODEL = "model.safetensors"
-
-
-@dataclass(frozen=True)
-class Patient:
-    """One trained model: what its file and, where they were kept, its events say."""
-
-    name: str
-    facts: Facts
-    history: Sequence[Event]
-    kept: Sequence[Finding]
-
-    @property
-    def findings(self) -> list[Finding]:
-        """By its events; of a file without any, what was found when it was trained."""
-        return examine(self.history, self.facts) if self.history else list(self.kept)
-
-    def words(self) -> dict[str, Any]:
-        """Everything that is said of it, as JSON values."""
-        return {
-            "run": self.name,
-            "findings": [asdict(finding) for finding in self.findings],
-            "unjudged": self.unjudged,
-            "figures": figures(self.history, self.facts),
-        }
-
-    @property
-    def unjudged(self) -> list[str]:
-        """What could not be looked at; of a file alone, only what nobody looked at before."""
-        if not self.history and self.facts.complete:
-            return []
-        return unjudged(self.history, self.facts)
 
 
 @dataclass(frozen=True)
@@ -69,116 +32,19 @@ class Doctor:
     """Folders of runs, as cida fit, demo and reproduce write them, or model files."""
 
     json: bool = False
-    """Print JSON instead of sentences."""
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     def run(self, console: Console) -> int:
         """Prints the findings of each model; exit code 1 if there are any."""
         if not self.runs:
             raise ValueError("RUN is missing; name the folder of a run, or a model file.")
-        patients = [patient for path in self.runs for patient in _patients(path)]
+        patients = [patient for path in self.runs for patient in patients_in(path)]
         if self.json:
-            text = json.dumps([patient.words() for patient in patients], indent=2)
-            console.print(text, soft_wrap=True, markup=False, highlight=False)
+            print_json("doctor", models=[patient.words() for patient in patients])
         else:
             for patient in patients:
                 _tell(console, patient)
         return 1 if any(patient.findings for patient in patients) else 0
-
-
-# --- reading -------------------------------------------------------------------------------------
-
-
-def _patients(path: Path) -> Iterator[Patient]:
-    """The model in a file, or all that a run's folder has."""
-    if path.is_file():
-        yield _patient(str(path), path, ())
-        return
-    words = _read_run(path)
-    events = _read_events(path / EVENTS)
-    if words.get("world") != "table":
-        if not (path / MODEL).is_file():
-            raise ValueError(
-                f"RUN is {path}, which kept no {MODEL}; methods of scikit-learn have no game to "
-                "examine."
-            )
-        yield _patient(str(path), path / MODEL, events.get(None, ()))
-        return
-    for number in range(_count(path, words)):
-        name = f"{path} (model {number})"
-        yield _patient(name, path / f"model-{number}.safetensors", events.get(number, ()))
-
-
-def _patient(name: str, file: Path, history: Sequence[Event]) -> Patient:
-    _, header = read_model_file(file)
-    try:
-        return Patient(name, facts_in(header), history, findings_in(header))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(
-            f"{file} has a header that is not as cida writes it ({error!r})."
-        ) from None
-
-
-def _read_run(folder: Path) -> Mapping[str, Any]:
-    if not folder.is_dir():
-        raise FileNotFoundError(f"RUN is {folder}, where there is nothing; check the path.")
-    try:
-        words = json.loads((folder / "run.json").read_text())
-    except FileNotFoundError:
-        inside = sorted(found.parent for found in folder.glob("**/run.json"))
-        hint = f"such as {inside[0]}" if inside else "as cida fit, demo or reproduce write it"
-        raise FileNotFoundError(
-            f"RUN is {folder}, which has no run.json; give the folder of one run, {hint}."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{folder / 'run.json'} cannot be read ({error}).") from None
-    if not isinstance(words, dict):
-        raise ValueError(f"{folder / 'run.json'} is not as cida writes it.")
-    return words
-
-
-def _count(folder: Path, words: Mapping[str, Any]) -> int:
-    try:
-        return int(words["table"]["estimators"])
-    except (KeyError, TypeError, ValueError):
-        raise ValueError(f"{folder / 'run.json'} does not say how many models there are.") from None
-
-
-def _read_events(path: Path) -> dict[int | None, list[Event]]:
-    """The events of each model; those of a run of one model have no number."""
-    try:
-        lines = path.read_text().splitlines()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"there is no {path}; a run that was cut short has none: run it again."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read ({error}).") from None
-    events: dict[int | None, list[Event]] = {}
-    for number, line in enumerate(lines, start=1):
-        try:
-            words = json.loads(line)
-            events.setdefault(words.get("model"), []).append(_event(words))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{path} is damaged in line {number} ({error}); run it again."
-            ) from None
-    return events
-
-
-def _event(words: Mapping[str, Any]) -> Event:
-    """An event as it was written; what a newer version may add is passed over."""
-    named = {
-        name: {key: float(value) for key, value in words.get(name, {}).items()}
-        for name in ("losses", "ceilings", "health")
-    }
-    return Event(
-        step=int(words["step"]),
-        steps=int(words["steps"]),
-        seconds=float(words["seconds"]),
-        learning_rate=float(words["learning_rate"]),
-        active=float(words["active"]),
-        **named,
-    )
 
 
 # --- telling -------------------------------------------------------------------------------------
@@ -199,8 +65,12 @@ def _tell(console: Console, patient: Patient) -> None:
 
 
 def _line(console: Console, text: str, indent: int = 2) -> None:
-    if text:
+    if not text:
+        return
+    if console.is_terminal:
         console.print(Padding(text, (0, 0, 0, indent)), highlight=False)
+    else:  # whole, as one line
+        console.print(" " * indent + text, soft_wrap=True, highlight=False)
 
 
 def _figure_words(found: Mapping[str, float]) -> str:

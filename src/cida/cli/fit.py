@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
 
+from cida.cli.output import print_json
+from cida.cli.report import REPORT, leave_report
 from cida.cli.reproduce import check_counts, check_name
 from cida.diagnostics import Expected
 from cida.diagnostics.view import VIEW
 from cida.discriminators import Discriminator, Histogram
 from cida.estimators.saving import plain
 from cida.estimators.table_networks import PLAIN_SETTINGS
-from cida.files import new_folder, write_atomically
-from cida.report.table import table_report
+from cida.files import new_folder
+from cida.report import Runs, read_runs
 from cida.training import Callback
 from cida.training.progress import ProgressBar
 
@@ -27,8 +30,6 @@ if TYPE_CHECKING:
     from cida.tables import Question, TableData, TableFile
 
 __all__ = ["METHODS", "Fit"]
-
-REPORT = "report.html"
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,9 @@ class Fit:
     """Fits a model to your own table; rows with an empty label are the target.
 
     Example:  cida fit patients.csv --label outcome --index age --out runs/patients
+
+    Example:  cida fit loads.parquet --label load --index hour day --periodic hour:24 --regression
+    --out runs/loads
     """
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
@@ -72,7 +76,7 @@ class Fit:
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The folder for the model, which must not exist yet or be empty."""
 
-    label: str = ""
+    label: Annotated[str, tyro.conf.arg(metavar="COLUMN")] = ""
     """The column to predict; the rows where it is empty are the target. y for an .npz file."""
 
     index: Annotated[tuple[str, ...], tyro.conf.arg(metavar="U [U2 ...]")] = ()
@@ -105,6 +109,9 @@ class Fit:
     """Also tell the accuracy to expect on the target, for which the first model is trained once
     more, without the labels of the outermost source range."""
 
+    json: bool = False
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
+
     def run(self, console: Console) -> int:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
         try:
@@ -115,7 +122,6 @@ class Fit:
     def _run(self, console: Console) -> int:
         # Here, since these need pyarrow, which the other verbs do without.
         from cida.cli.table_words import (
-            along_index,
             data_lines,
             expected_lines,
             figure_lines,
@@ -149,18 +155,24 @@ class Fit:
             trust = _trust(model, data, x)
             table_view(model, data, x, held, expected).write(room / VIEW)
             words = {"understood": understood, "warnings": told, "came_to": came_to}
-            title = f"cida: {data.question.label} along {', '.join(data.question.index)}"
-            where = along_index(model, data, x)
-            played = zip(seeds, model.estimators, strict=True)
-            histories = {f"seed {seed}": estimator.history_ for seed, estimator in played}
-            page = table_report(title, understood, told, came_to, trust, where, histories, facts)
-            write_atomically(room / REPORT, page.encode())
             (room / "rows").unlink(missing_ok=True)
             model.save(room, {**facts, "words": words, "figures": figures.words(), "trust": trust})
+            (run,) = read_runs([room])
+            leave_report(Runs((replace(run, folder=self.out),)), room / REPORT, console)
         _say(console, [*came_to, trust["certificate"][0]])
         _say(console, trust["faults"], style="yellow")
         _say(console, ["The report, to open in a browser:"])
         _say(console, [str((self.out / REPORT).resolve()), str(self.out.resolve())])
+        if self.json:
+            print_json(
+                "fit",
+                folder=self.out.resolve(),
+                files=sorted(path.resolve() for path in self.out.iterdir()),
+                **words,
+                figures=figures.words(),
+                expected=[asdict(one) for one in expected],
+                trust=trust,
+            )
         return 0
 
     def _expected(
@@ -215,9 +227,23 @@ class Fit:
             "settings": {name: plain(value) for name, value in self._settings().items()},
             "seeds": self.seeds,
             "seed": self.seed,
+            "command": self._command(),
             "rows": len(data),
             "source_rows": int(data.labelled.sum()),
         }
+
+    def _command(self) -> str:
+        """What was asked for, to be typed again."""
+        words = ["cida", "fit", str(self.data), "--out", str(self.out)]
+        words += ["--label", self.label] if self.label else []
+        for flag in ("index", "periodic", "drop"):
+            given: tuple[str, ...] = getattr(self, flag)
+            words += [f"--{flag}", *given] if given else []
+        words += ["--regression"] if self.regression else []
+        words += ["--method", self.method, "--seeds", str(self.seeds), "--seed", str(self.seed)]
+        words += ["--steps", str(self.steps)] if self.steps is not None else []
+        words += [] if self.expected else ["--no-expected"]
+        return shlex.join(words)
 
 
 def _trust(model: TableModel, data: TableData, x: Any) -> dict[str, list[str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
+from cida.cli.output import print_json, say
 from cida.cli.predict_recording import predict_recording
 
 __all__ = ["Predict"]
@@ -45,8 +46,18 @@ class Predict:
     channel: str | None = None
     """The channel to read instead of the chest belt, or else the belly belt."""
 
+    json: bool = False
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
+
     def run(self, console: Console) -> int:
         """Prints what was predicted and, last, the file's path."""
+        found = self._predict(console)
+        say(console, str(self.out.resolve()))
+        if self.json:
+            print_json("predict", files=[self.out.resolve()], **found)
+        return 0
+
+    def _predict(self, console: Console) -> dict[str, Any]:
         if not (_is_table_run(self.run_folder) or self.data.suffix.lower() in TABLES):
             return predict_recording(
                 self.run_folder, self.data, self.index, self.out, self.channel, console

@@ -29,8 +29,8 @@ NO_SIGNAL = "no signal"
 
 def predict_recording(
     run: Path, data: Path, index: Sequence[float], out: Path, channel: str | None, console: Console
-) -> int:
-    """Prints how much of the night each stage has and, last, the file's path."""
+) -> dict[str, Any]:
+    """Writes a line for each 30 s, and prints and returns how much of the night each stage has."""
     need_packages("reading a recording", "edfio")
     model = load_sleep_model(run)
     if not index:
@@ -50,12 +50,11 @@ def predict_recording(
     probability = _probabilities(model, rows, index, console)
     stages = np.where(real, np.array(CLASSES)[probability.argmax(1)], NO_SIGNAL)
     write_atomically(out, _csv(stages, probability))
-    for name in (*CLASSES, NO_SIGNAL):
-        share = float((stages == name).mean())
+    shares = {name: float((stages == name).mean()) for name in (*CLASSES, NO_SIGNAL)}
+    for name, share in shares.items():
         if share:
             console.print(f"{name:<10} {share:6.1%}", highlight=False)
-    console.print(str(out.resolve()), soft_wrap=True, highlight=False)
-    return 0
+    return {"segments": len(stages), "shares": shares}
 
 
 def _probabilities(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
+import tyro
 from rich.console import Console
 from tyro.conf import UseAppendAction
 
@@ -36,8 +37,14 @@ class PrepareNsrr:
     """Nights that are read side by side."""
     channel: str | None = None
     """The channel to read instead of the chest belt, or else the belly belt."""
-    column: UseAppendAction[tuple[tuple[str, ...], ...]] = ()
+    column: Annotated[
+        UseAppendAction[tuple[tuple[str, ...], ...]], tyro.conf.arg(metavar="INDEX=COLUMN ...")
+    ] = ()
     """Columns of the study's table by another name: age=my_age gender=sex."""
+
+    interrupted: ClassVar[str] = (
+        "interrupted; finished nights are kept: the same command goes on with the others."
+    )
 
     def run(self, console: Console) -> int:
         """Prints what was prepared, what failed and, last, where the store is."""

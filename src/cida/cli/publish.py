@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.grid import Done
 from cida.benchmarks.judging import judge
 from cida.benchmarks.recipes import Benchmark
-from cida.benchmarks.runner import Row, read_outcome, versions, write_json, write_results
+from cida.benchmarks.runner import Row, read_outcome, write_json, write_results
 from cida.benchmarks.selection import BankRows
 from cida.benchmarks.sleep import Nights
 from cida.benchmarks.suites import detail_table, paper_table, turned, verdicts
@@ -23,13 +23,15 @@ from cida.benchmarks.tables import Cells, cells, markdown, result_lines
 from cida.benchmarks.tabular import TableRows
 from cida.benchmarks.toys import Points
 from cida.benchmarks.worlds import WorldPoints
+from cida.cli.report import REPORT, leave_report
 from cida.files import write_atomically
-from cida.report import rotating_report, suite_report, toy_report
+from cida.report import Story, read_runs
 
 __all__ = ["Publisher", "rich_table"]
 
 # What table.md and the report have room for, and a terminal has not.
 WIDE = ("source", "gain", "fresh std", "fresh all", "record")
+JUDGED = "Validators against the truth"
 ROOM_FOR_INTERVALS = 112
 ROOM_FOR_PAPER = 118
 SUITES = BankRows | Nights | TableRows | WorldPoints  # data of experiments of several tasks
@@ -58,25 +60,20 @@ class Publisher:
         write_results(
             results, self.experiment, self.preset, protocol, rows, simulated, _metric(list(samples))
         )
-        facts = {
-            "command": self.command,
-            "protocol": protocol,
-            "versions": versions(),
-            "settings": {e.task.method: e.task.recipe.words() for e in done},
-        }
         if suite:
-            page = self._suite(rows, done, suite, facts, console)
+            story = self._suite(rows, done, suite, console)
         else:
             (sample,) = samples.values()
-            page = self._one(rows, done, sample, facts, console)
-        write_atomically(self.folder / "report.html", page.encode())
+            story = self._one(rows, done, sample, console)
+        folders = [ended.task.folder for ended in done]
+        places = [str(folder.relative_to(self.folder)) for folder in folders]
+        replace(story, runs=places, command=self.command, protocol=protocol).write(self.folder)
+        leave_report(read_runs(folders), self.folder / REPORT, console)
         console.print("The report, to open in a browser:")
-        path = str((self.folder / "report.html").resolve())
+        path = str((self.folder / REPORT).resolve())
         console.print(path, soft_wrap=True, highlight=False)
 
-    def _one(
-        self, rows: list[Row], done: Sequence[Done], sample: Any, facts: Any, console: Console
-    ) -> str:
+    def _one(self, rows: list[Row], done: Sequence[Done], sample: Any, console: Console) -> Story:
         """An experiment of one task: a line a method."""
         benchmark = BENCHMARKS[done[0].task.benchmark]
         toy = isinstance(sample, Points)
@@ -86,24 +83,21 @@ class Publisher:
         outcomes = [read_outcome(ended.task.folder, ended.task.recipe) for ended in done]
         if isinstance(sample, Points):
             pictures = self._draw("figures", sample.world, outcomes)
-            page = toy_report(sample.world, outcomes, facts, pictures, benchmark.records)
         else:
             pictures = self._draw("rotating_figures", sample, outcomes)
-            page = rotating_report(self.experiment, lines, outcomes, facts, pictures)
         narrow = console.width < ROOM_FOR_INTERVALS
         without = WIDE if toy else ("gain", "std", *(lines[0].intervals if narrow else ()))
         title = f"{self.experiment}, {self.preset}, protocol {self.protocol}: accuracy %"
         console.print(rich_table(found, title, without))
-        return page
+        return Story(pictures=pictures)
 
     def _suite(
         self,
         rows: list[Row],
         done: Sequence[Done],
         samples: dict[str, Any],
-        facts: dict[str, Any],
         console: Console,
-    ) -> str:
+    ) -> Story:
         """An experiment of several tasks: a line a task, as the paper has it."""
         benchmarks: list[Benchmark] = [BENCHMARKS[name] for name in samples]
         titles = _titles(done)
@@ -127,7 +121,13 @@ class Publisher:
         for sentence in (*legend, *words):
             console.print(sentence, soft_wrap=True, markup=False, highlight=False)
         simulated = any(sample.simulated for sample in samples.values())
-        return suite_report(self.experiment, simulated, tables, details, words, facts, pictures)
+        return Story(
+            simulated=simulated,
+            line_a_method=line_a_method,
+            sentences=words,
+            tables={JUDGED: judged} if judged else {},
+            pictures=pictures,
+        )
 
     def _judge(
         self,
@@ -146,16 +146,17 @@ class Publisher:
         table = verdict.table(titles)
         narrow = console.width < ROOM_FOR_PAPER
         without = tuple(titles.values()) if narrow else ()
-        console.print(rich_table(table, "Validators against the truth", without))
+        console.print(rich_table(table, JUDGED, without))
         return table
 
     def _draw(self, module: str, data: Any, found: Sequence[Any]) -> dict[str, str]:
-        """The figures, by title; matplotlib is only touched where it is asked for."""
+        """The files of the figures, by title; matplotlib is only touched where it is asked for."""
         if not self.figures:
             return {}
         drawing = import_module(f"cida.benchmarks.{module}")
         pictures: dict[str, str] = drawing.draw_figures(data, found, self.folder)
-        return pictures
+        files = {path.read_text(encoding="utf-8"): path.name for path in self.folder.glob("*.svg")}
+        return {title: files[text] for title, text in pictures.items()}
 
 
 def _metric(names: Sequence[str]) -> str:

@@ -1,54 +1,87 @@
-"""``cida report``: what can be said of a run of your own table without target labels."""
+"""``cida report``: one self-contained HTML file from the folders of runs."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 
-__all__ = ["Report"]
+from cida.cli.bars import nights_bar
+from cida.cli.output import print_json, say
+from cida.report import Page, Run, Runs, read_runs, report_page, write_report
+from cida.report.files import need_resvg
+from cida.report.trust import Asked
+
+__all__ = ["REPORT", "Report", "leave_report"]
 
 REPORT = "report.html"
 
 
 @dataclass(frozen=True)
 class Report:
-    """Prints whether the encoding of a run still tells the index, and what the doctor says.
+    """Makes one HTML file of runs: results, figures along the index, certificates, the doctor.
 
-    Ends with the path of the run's report, to open in a browser.
+    Several runs, of several methods, seeds, tasks or tables of your own, are put side by side. The
+    file needs no network; its figures and tables are also written as files beside it.
 
     Example:  cida report runs/patients
+
+    Example:  cida report runs/circle-best runs/circle-paper --out circle.html
     """
 
-    run_folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The folder of a run, as cida fit writes it."""
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN [RUN ...]")]
+    """Folders of runs, as cida fit, demo and reproduce write them, or folders that hold such."""
+
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """The file to write; by default report.html in the first folder."""
+
+    title: str = ""
+    """The title of the page; by default the experiment's."""
+
+    files: bool = True
+    """Also write the figures as SVG and PNG and the tables as CSV and LaTeX, into report-files
+    beside the report."""
+
+    json: bool = False
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     def run(self, console: Console) -> int:
-        """Prints the certificate's words and, last, the report's path."""
-        trust = self._words().get("trust")
-        if trust is None:
+        """Prints what is to be known first of each run and, last, the report's path."""
+        if self.files:
+            need_resvg()  # before the work
+        out = self.out or (self.runs[0] if self.runs else Path()) / REPORT
+        if out.is_dir():
             raise ValueError(
-                f"RUN is {self.run_folder}, which has no certificate; give a run of cida fit, or "
-                "ask in Python: model.alignment_report(X, domain_index=u)."
+                f"out is {out}, which is a folder; name a file in it, such as {REPORT}."
             )
-        for line in (*trust["certificate"], *trust["faults"]):
-            console.print(line, soft_wrap=True, markup=False, highlight=False)
-        page = self.run_folder / REPORT
-        if page.is_file():
-            console.print(str(page.resolve()), soft_wrap=True, highlight=False)
+        page = leave_report(read_runs(self.runs), out, console, self.title, "every", self.files)
+        say(console, *page.words, str(out.resolve()))
+        if self.json:
+            print_json("report", files=[out.resolve()], words=page.words)
         return 0
 
-    def _words(self) -> dict[str, Any]:
-        path = self.run_folder / "run.json"
-        try:
-            return dict(json.loads(path.read_text()))
-        except FileNotFoundError:
-            raise ValueError(
-                f"RUN is {self.run_folder}, which has no run.json; give the folder of a run."
-            ) from None
-        except (OSError, ValueError, TypeError) as error:
-            raise ValueError(f"{path} cannot be read ({error}).") from None
+
+def leave_report(
+    runs: Runs,
+    out: Path,
+    console: Console,
+    title: str = "",
+    certificates: Asked = "few",
+    files: bool = False,
+) -> Page:
+    """Writes the report of these runs; a bar shows how many certificates are made."""
+    with nights_bar(console) as bar:
+        line = bar.add_task("certificates", total=None, visible=False)
+
+        def start(count: int) -> None:
+            bar.update(line, total=count, visible=count > 0)
+
+        def watch(run: Run) -> None:
+            bar.update(line, advance=1, description=f"certificate of {run.title}")
+
+        page = report_page(runs, title, certificates, start, watch)
+    write_report(page, out, files)
+    return page

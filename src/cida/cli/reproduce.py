@@ -11,12 +11,13 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cida.benchmarks.catalogue import EXPERIMENTS
 from cida.benchmarks.grid import Done, Task, one_thread, run_grid
 from cida.benchmarks.recipes import Benchmark
+from cida.cli.bars import runs_bar
 from cida.cli.data import fetch
+from cida.cli.output import folder_words, print_json
 from cida.cli.publish import Publisher
 from cida.datasets import DOWNLOADS
 from cida.datasets.sleep import make_simulated, simulated_home
@@ -30,6 +31,8 @@ class Reproduce:
     """Runs an experiment of the paper with every method over seeds, and writes table and figures.
 
     Example:  cida reproduce circle --seeds 5 --methods source-only dann histogram --jobs 2
+
+    Example:  cida reproduce rotating-digits --seeds 2 --resume
     """
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
@@ -90,6 +93,9 @@ class Reproduce:
     figures: bool = True
     """Draws the figures as PNG and SVG too, for which matplotlib is needed."""
 
+    json: bool = False
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
+
     def run(self, console: Console) -> int:
         """Makes the runs, prints the table, writes the files and prints the report's path last."""
         self._check()
@@ -99,7 +105,7 @@ class Reproduce:
             done = self._play(tasks, console)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                "interrupted; finished runs are kept, --resume goes on."
+                f"interrupted; finished runs are kept in {self._folder}, --resume goes on."
             ) from None
         except BrokenProcessPool:
             raise ChildProcessError(
@@ -112,6 +118,9 @@ class Reproduce:
             self._publisher.publish(whole, console)
         for ended in failed:
             console.print(f"{ended.task.words} failed: {ended.failure}", style="red")
+        if self.json:
+            faults = {ended.task.words: ended.failure for ended in failed}
+            print_json("reproduce", failed=faults, **(folder_words(self._folder) if whole else {}))
         return 1 if failed else 0
 
     @property
@@ -169,7 +178,7 @@ class Reproduce:
         for name in dict.fromkeys(b.download for b in self._benchmarks if b.download):
             fetch(DOWNLOADS[name], console)
         if self._is_sleep and self.root is None:
-            with _bar(console) as bar:
+            with runs_bar(console) as bar:
                 line = bar.add_task("simulated cohorts", total=1, completed=1)
                 make_simulated(
                     simulated_home(),
@@ -206,7 +215,7 @@ class Reproduce:
             kept = [Done(t, row) for t in tasks if self.resume and (row := t.finished())]
         found = {ended.task: ended for ended in kept}
         missing = [task for task in tasks if task not in found]
-        with _bar(console) as bar:
+        with runs_bar(console) as bar:
             runs = bar.add_task(
                 f"{self.name}, {self.preset}", total=len(tasks), completed=len(kept)
             )
@@ -283,13 +292,3 @@ def _check_tasks(experiment: str, tasks: Sequence[str]) -> None:
         raise ValueError(f"tasks is for experiments that have several; {experiment} is one task.")
     for name in tasks or ("",):
         check_name("tasks", name, known)
-
-
-def _bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description:<34}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    )

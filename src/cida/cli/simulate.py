@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from rich.console import Console
 
@@ -31,6 +32,10 @@ class SimulateSleep:
     """Decides everything; more subjects of the same seed leave the first ones as they were."""
     jobs: int = 1
     """Nights that are written side by side."""
+
+    interrupted: ClassVar[str] = (
+        "interrupted; finished nights are kept: the same command goes on with the others."
+    )
 
     def run(self, console: Console) -> int:
         """Prints who was made, what to run next and, last, where they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,11 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from cida.benchmarks.speed import step_over_floor
+from cida.cli.output import print_json, table_words
 from cida.discriminators import DISCRIMINATORS
 
 __all__ = ["Speed"]
 
 TABLE_ROWS = (20_000, 200_000, 2_000_000)
+EXPORT_PACKAGES = ("onnx", "onnxscript", "onnxruntime", "pyarrow")
+BATCH = 4096  # rows at once of a deployed model
 IMAGE_STEPS = 20  # a step on images takes so many times as long: rounds get fewer of them
 
 
@@ -23,10 +27,12 @@ IMAGE_STEPS = 20  # a step on images takes so many times as long: rounds get few
 class Speed:
     """Measures a full training step against the floor: the same networks on a fixed batch.
 
-    On images it measures against a plain PyTorch loop, and how much of a step is rotation. Run it
-    on an idle machine.
+    On images it measures against a plain PyTorch loop, and how much of a step is rotation; of
+    deployed models the time of one row and of many at once. Run it on an idle machine.
 
     Example:  cida speed --steps 500
+
+    Example:  cida speed --no-images --no-tables --json
     """
 
     steps: int = 200
@@ -39,18 +45,34 @@ class Speed:
     """Also measure cida fit and cida predict on tables of 20,000 to 2,000,000 rows; needs pyarrow,
     and takes minutes."""
 
+    export: bool = True
+    """Also measure models in torch and as ONNX files; needs pyarrow and onnxruntime."""
+
     workers: int = 2
     """Processes of each of the plain loop's two data loaders."""
+
+    json: bool = False
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     def run(self, console: Console) -> int:
         """Prints two tables; the ratios of each come from interleaved rounds of one run."""
         self._check()
-        console.print(self._steps_table())
-        if self.images:
-            console.print(self._images_table())
-        if self.tables:
-            console.print(_tables_table())
+        tables = []
+        for table in self._measured():
+            console.print(table)
+            tables.append(table_words(table))
+        if self.json:
+            print_json("speed", threads=torch.get_num_threads(), tables=tables)
         return 0
+
+    def _measured(self) -> Iterator[Table]:
+        yield self._steps_table()
+        if self.images:
+            yield self._images_table()
+        if self.tables:
+            yield _tables_table()
+        if self.export:
+            yield _export_table()
 
     def _check(self) -> None:
         if self.steps < 1:
@@ -66,6 +88,12 @@ class Speed:
             raise ImportError(
                 "tables need pyarrow, which is not installed; pip install 'cida[tables]', or add "
                 "--no-tables."
+            )
+        lost = [name for name in EXPORT_PACKAGES if find_spec(name) is None]
+        if self.export and lost:
+            raise ImportError(
+                f"models as ONNX files need {lost[0]}, which is not installed; pip install "
+                "'cida[onnx,tables]', or add --no-export."
             )
 
     def _steps_table(self) -> Table:
@@ -105,6 +133,17 @@ def _tables_table() -> Table:
         rate = f"{found.rows / found.seconds:,.0f}"
         seconds, memory = f"{found.seconds:.1f}", f"{found.peak_gb:.2f}"
         table.add_row(f"cida {found.verb}", f"{found.rows:,}", seconds, rate, memory)
+    return table
+
+
+def _export_table() -> Table:
+    # Imported here: it needs pyarrow and onnx, which are there for those who ask for files.
+    speed_export = import_module("cida.cli.speed_export")
+    heads = ("one row ms, p50", "p95", f"rows/s of {BATCH:,}")
+    table = _table("Deployed models", "what", *heads)
+    for found in speed_export.export_times():
+        p50, p95 = f"{found.p50_ms:.3f}", f"{found.p95_ms:.3f}"
+        table.add_row(found.name, p50, p95, f"{found.rows_per_second:,.0f}")
     return table
 
 

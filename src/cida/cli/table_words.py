@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 
 from cida.diagnostics import Expected, LabelShift
-from cida.estimators.table import TableModel
-from cida.estimators.table_figures import Figures, chunks, spread_rows
-from cida.report.table import Along
+from cida.estimators.table_figures import Figures
 from cida.tables import TableData
 from cida.tables.cells import Kind
 
 __all__ = [
-    "along_index",
     "data_lines",
     "expected_lines",
     "figure_lines",
@@ -89,17 +86,6 @@ def expected_lines(data: TableData, cells: Sequence[Expected]) -> list[str]:
         f"expected on the target, without its labels: accuracy {mean:.0%} ({low:.0%} to "
         f"{high:.0%}), at worst {worst.score:.0%} ({where}){beyond if guess else ''}"
     ]
-
-
-def along_index(model: TableModel, data: TableData, x: Array) -> Along:
-    """What is predicted of some rows along the first index column."""
-    rows = spread_rows(len(data))
-    predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in chunks(rows)])
-    name = data.question.index[0]
-    days = ", days since 1970-01-01" if data.index_kinds[0] == "date" else ""
-    wraps = name in data.question.periods
-    u, source = data.u[rows, 0], data.labelled[rows]
-    return Along(f"{name}{days}", u, source, predicted, data.classes, wraps)
 
 
 def shift_words(data: TableData, shift: LabelShift) -> str:

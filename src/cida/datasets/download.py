@@ -24,6 +24,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from cida.files import write_atomically
 from cida.version import __version__
+from cida.words import JobError
 
 __all__ = ["Content", "Dataset", "DownloadError", "Source", "Wanted", "data_home", "download"]
 
@@ -34,7 +35,7 @@ Content = Generator[tuple["Wanted", bytes], None, None]
 Progress = Callable[[int, int | None], None]  # called with the bytes done and of how many
 
 
-class DownloadError(OSError):
+class DownloadError(JobError, OSError):
     """No source gave the files; the message says what was tried and what to do."""
 
 

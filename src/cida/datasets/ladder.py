@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cida.datasets.toy import World
+from cida.words import did_you_mean
 
 __all__ = ["RUNGS", "SHORTCUT_NOISE", "SOURCE_EDGE", "ladder", "quantile", "side"]
 
@@ -48,7 +49,8 @@ def ladder(rung: str = "mean", rows: int = 4000, seed: int = 0) -> World:
     only its "whole". An encoding of the product is independent of u and right everywhere.
     """
     if rung not in RUNGS:
-        raise ValueError(f"rung is {rung!r}; known are {', '.join(RUNGS)}.")
+        hint = did_you_mean(rung, RUNGS)
+        raise ValueError(f"rung is {rung!r}; {hint}known are {', '.join(RUNGS)}.")
     if rows < 10:
         raise ValueError(f"rows is {rows}; a ladder needs at least 10.")
     random = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cida.diagnostics.field import Candidate, Field
 from cida.diagnostics.kernels import columns, ridge
+from cida.words import did_you_mean
 
 __all__ = [
     "VALIDATORS",
@@ -247,7 +248,8 @@ def named_validator(validator: str | Validator) -> Validator:
     if isinstance(validator, Validator):
         return validator
     if validator not in VALIDATORS:
-        raise ValueError(f"validator is {validator!r}; known are {', '.join(VALIDATORS)}.")
+        hint = did_you_mean(validator, VALIDATORS)
+        raise ValueError(f"validator is {validator!r}; {hint}known are {', '.join(VALIDATORS)}.")
     return VALIDATORS[validator]()
 
 

@@ -12,6 +12,7 @@ from cida.discriminators.point import L1, L2
 from cida.discriminators.skew import SkewNormal
 from cida.discriminators.von_mises import VonMises
 from cida.discriminators.von_mises_mixture import VonMisesMixture
+from cida.words import did_you_mean
 
 __all__ = [
     "DISCRIMINATORS",
@@ -54,7 +55,8 @@ def named_discriminator(discriminator: object) -> Discriminator:
         return copy.deepcopy(discriminator)
     if isinstance(discriminator, str) and discriminator in DISCRIMINATORS:
         return DISCRIMINATORS[discriminator]()
+    hint = did_you_mean(discriminator, DISCRIMINATORS)
     raise ValueError(
-        f"discriminator is {discriminator!r}; give one of {', '.join(DISCRIMINATORS)}, an instance "
-        "such as cida.Histogram(bins=36), or None for no adversary."
+        f"discriminator is {discriminator!r}; {hint}give one of {', '.join(DISCRIMINATORS)}, an "
+        "instance such as cida.Histogram(bins=36), or None for no adversary."
     )

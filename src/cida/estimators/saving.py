@@ -20,6 +20,7 @@ from cida.estimators.choices import Choices
 from cida.estimators.inputs import CidaWarning, one_line, outside
 from cida.estimators.scaling import Scaling
 from cida.games import GAMES
+from cida.networks import make_network, network_words
 from cida.space import Space, space_from_dict
 from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
 from cida.version import __version__
@@ -59,6 +60,11 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
         "choices": {k: plain(v) for k, v in vars(model.choices_).items()},
         "facts": model.facts_.words(),
         "findings": [asdict(finding) for finding in model.findings_],
+        "networks": {
+            name: network_words(getattr(model.game_, name))
+            for name in ("encoder", "predictor")
+            if getattr(model, name) is not None
+        },
     }
     write_model_file(path, tensors, header)
 
@@ -109,6 +115,9 @@ def _rebuild(
     classes = {"CIDAClassifier": CIDAClassifier, "CIDARegressor": CIDARegressor}
     parameters = {k: _object(v) for k, v in header["parameters"].items()}
     for name, given in {"encoder": encoder, "predictor": predictor}.items():
+        if parameters[name] == _OWN and given is None:
+            words = header.get("networks", {}).get(name)  # of one of ours, which it can make again
+            given = None if words is None else make_network(words)
         if parameters[name] == _OWN and given is None:
             raise ModelFileError(
                 f"{name} was a module of your own and is not stored in the file; pass it again: "

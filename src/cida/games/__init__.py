@@ -10,6 +10,7 @@ from cida.games.dependence import HSIC, DistanceCorrelation
 from cida.games.given_prediction import GivenPrediction
 from cida.games.mdd import MDD
 from cida.games.source_only import SourceOnly
+from cida.words import did_you_mean
 
 __all__ = [
     "ADDA",
@@ -52,6 +53,6 @@ def named_game(game: object) -> type[Game]:
     if isinstance(game, str) and game in GAMES:
         return GAMES[game]
     raise ValueError(
-        f"game is {game!r}; give one of {', '.join(GAMES)}, or a class derived from "
-        "cida.games.Game."
+        f"game is {game!r}; {did_you_mean(game, GAMES)}give one of {', '.join(GAMES)}, or a class "
+        "derived from cida.games.Game."
     )

@@ -18,6 +18,7 @@ from cida.networks.stochastic import (
 )
 from cida.networks.tabular import TabularEncoder
 from cida.networks.windows import FollowsIndex, IndexWindows
+from cida.networks.words import make_network, network_words
 
 __all__ = [
     "MLP",
@@ -44,5 +45,7 @@ __all__ = [
     "can_frame",
     "drawing",
     "is_stochastic",
+    "make_network",
     "monte_carlo",
+    "network_words",
 ]

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from cida.networks.axes import axes_turns
 from cida.networks.mlp import PlainEncoder
+from cida.networks.words import described
 from cida.space import Space
 
 __all__ = ["FramedEncoder", "MovingFrame", "can_frame"]
@@ -87,6 +88,7 @@ class MovingFrame(nn.Module):
         return (turn @ (x.flatten(1) / self.deviation - centre)[..., None])[..., 0]
 
 
+@described
 class FramedEncoder(nn.Module):
     """``z = E(T(u) (x - m(u)))``: an encoder in the moving frame, which alone sees the index."""
 

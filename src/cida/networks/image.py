@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from cida.networks.rotation import RotationTransformer
 from cida.networks.stochastic import MonteCarloDropout
+from cida.networks.words import described, described_part
 
 __all__ = ["Convolution", "ImageEncoder"]
 
 
+@described_part
 class Convolution(NamedTuple):
     """One layer: ``convolution -> max-pooling -> batch normalisation -> ReLU``."""
 
@@ -41,6 +43,7 @@ class Convolution(NamedTuple):
         return ((padded - self.kernel) // self.stride + 1) // self.pool
 
 
+@described
 class ImageEncoder(nn.Module):
     """``z = C(R(theta) x)``: an image turned by a transformer, then read by convolutions C.
 

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from cida.networks.words import described
+
 __all__ = ["MLP", "IndexedEncoder", "PlainEncoder"]
 
 
+@described
 class MLP(nn.Sequential):
     """``Linear -> ReLU`` for each hidden width, then a last ``Linear`` if ``outputs`` is given.
 
@@ -39,6 +42,7 @@ class MLP(nn.Sequential):
         self.output_width = width
 
 
+@described
 class PlainEncoder(nn.Module):
     """``z = E(x)``: the index is not an input; right where x itself carries it (section 3.1)."""
 
@@ -53,6 +57,7 @@ class PlainEncoder(nn.Module):
         return z
 
 
+@described
 class IndexedEncoder(nn.Module):
     """``z = E(x, u) = body(relu(A x + branch(u)))``: u has a branch of its own that joins x.
 

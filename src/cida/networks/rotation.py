@@ -11,10 +11,12 @@ from torch import Tensor, nn
 from cida.images import rotate
 from cida.networks.mlp import MLP
 from cida.networks.stochastic import monte_carlo
+from cida.networks.words import described
 
 __all__ = ["RotationTransformer"]
 
 
+@described
 class RotationTransformer(nn.Module):
     """``x -> R(theta) x`` with ``(cos theta, sin theta) = h / |h|``, ``h = h(u)`` or ``h(x, u)``.
 

@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from cida.networks.affine import IndexAffine
 from cida.networks.norm import IndexNorm, IndexTrend, Trend
+from cida.networks.words import described, described_part
 
 __all__ = ["PAPER_BLOCKS", "Block", "ResidualBlock", "SignalEncoder"]
 
 
+@described_part
 @dataclass(frozen=True)
 class Block:
     """A line of the paper's table: kernel, stride, channels between and after."""
@@ -88,6 +90,7 @@ class ResidualBlock(nn.Module):
         return torch.relu(short + self.second(torch.relu(self.first(x, trend)), trend))
 
 
+@described
 class SignalEncoder(nn.Module):
     """Signals of shape (channels, samples) to z: stem, residual blocks, mean over time, then the
     index's `IndexAffine`.

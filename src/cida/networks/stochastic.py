@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.networks.windows import FollowsIndex
+from cida.networks.words import described
 
 __all__ = [
     "GaussianCode",
@@ -39,6 +40,10 @@ class StochasticLayer(nn.Module):
         """What to draw from where the layer is `drawing`: the same numbers at each call."""
         seed = _SEEDS.get().get(self)
         return None if seed is None else torch.Generator().manual_seed(seed)
+
+    def noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """What one draw puts into rows of this shape, in double precision."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it draws.")
 
 
 class GaussianCode(StochasticLayer):
@@ -76,12 +81,16 @@ class GaussianCode(StochasticLayer):
         mean, deviation = self.moments(x)
         generator = self.generator()
         if generator is not None:
-            noise = torch.randn(mean.shape[1:], generator=generator, dtype=torch.float64).to(mean)
+            noise = self.noise(mean.shape[1:], generator).to(mean)
         elif self.training:
             noise = torch.randn_like(mean)
         else:
             return mean
         return torch.addcmul(mean, deviation, noise)
+
+    def noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """``eps`` for z of this shape."""
+        return torch.randn(tuple(shape), generator=generator, dtype=torch.float64)
 
     def extra_repr(self) -> str:
         return f"start={self.start}"
@@ -112,14 +121,19 @@ class MonteCarloDropout(StochasticLayer):
         if generator is None:
             drop = nn.functional.dropout2d if self.channels else nn.functional.dropout
             return drop(x, self.p, self.training)
-        shape = (x.shape[1], *(1,) * (x.dim() - 2)) if self.channels else x.shape[1:]
-        kept = torch.rand(shape, generator=generator, dtype=torch.float64) >= self.p
-        return x * (kept / (1 - self.p)).to(x)
+        return x * self.noise(x.shape[1:], generator).to(x)
+
+    def noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+        """``mask / (1 - p)`` for rows of this shape."""
+        drawn = (shape[0], *(1,) * (len(shape) - 1)) if self.channels else tuple(shape)
+        kept = torch.rand(drawn, generator=generator, dtype=torch.float64) >= self.p
+        return kept / (1 - self.p)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, channels={self.channels}"
 
 
+@described
 class GaussianEncoder(nn.Module):
     """``z ~ N(m, s^2), (m, s) = E(x, u)``: an encoder of twice the width, then `GaussianCode`."""
 

@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from cida.networks.affine import IndexAffine
 from cida.networks.mlp import MLP
 from cida.networks.windows import IndexWindows
+from cida.networks.words import described
 
 __all__ = ["TabularEncoder"]
 
 WIDEST_EMBEDDING = 16
 
 
+@described
 class TabularEncoder(nn.Module):
     """``z = E(A(u) (x - m(u)) / s(u), holes, categories)``: the tabular twin of the transformer.
 

@@ -73,12 +73,16 @@ class IndexWindows(nn.Module):
         return self
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        distance, near = torch.cdist(index, self.places).topk(NEAREST, largest=False)
+        distance, near = self.distances(index).topk(NEAREST, largest=False)
         reach = distance[:, -1:].clamp(min=1e-6)
         share = ((reach - distance) / (reach * distance.clamp(min=1e-6))).square() + 1e-12
         share = (share / share.sum(1, keepdim=True))[:, None]
         mean, spread = share @ self.mean[near], share @ self.spread[near]
         return ((x - mean[:, 0]) / spread[:, 0]).clamp(-REACH, REACH)
+
+    def distances(self, index: Tensor) -> Tensor:
+        """How far each row's index is from every place."""
+        return torch.cdist(index, self.places)
 
 
 def _filled(values: Tensor, empty: int, value: float) -> Tensor:

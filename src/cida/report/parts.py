@@ -1,151 +1,181 @@
-"""The parts that reports are put together from."""
+"""The parts that reports are put together from: tables, figures, sections."""
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from importlib.resources import files
-from string import Template
 
-from cida.benchmarks.runner import Outcome
-from cida.benchmarks.tables import ResultLine, cells
-from cida.report.svg import Series, line_chart
-from cida.training import Event
+from cida.benchmarks.suites import PAPERS_LINE
+from cida.benchmarks.tables import Cells
+from cida.report.palette import index_colour
+from cida.report.svg import Chart, Series
 
 __all__ = [
-    "best_line",
+    "Part",
+    "charts_of",
     "figure",
+    "folded",
     "legend",
-    "loss_panels",
-    "loss_section",
-    "pictures_section",
-    "results_table",
-    "titles",
-    "whole_page",
+    "listed",
+    "pictures",
+    "ramp",
+    "slug",
+    "soft",
+    "table",
+    "wide",
 ]
 
-
-def pictures_section(pictures: Mapping[str, str], words: str) -> str:
-    """Figures as images of their own, so that their styles do not meet the page's."""
-    parts = [f"<p class='soft'>{escape(words)}</p>"]
-    for title, picture in pictures.items():
-        data = b64encode(picture.encode()).decode()
-        image = (
-            f"<img class='picture' alt='{escape(title)}' src='data:image/svg+xml;base64,{data}'>"
-        )
-        parts.append(f"<h2>{escape(title)}</h2><figure>{image}</figure>")
-    return "".join(parts)
+PAPERS = "paper: "  # how a line of the paper's begins, where it has a method's name
+LONG = 30  # letters, from which on a cell is broken into lines
 
 
-def whole_page(title: str, body: str) -> str:
-    """The file: a title and a body in the template."""
-    template = Template(files("cida.report").joinpath("page.html").read_text(encoding="utf-8"))
-    return template.substitute(title=escape(title), body=body)
+@dataclass(frozen=True)
+class Part:
+    """A piece of the page: its HTML below a heading, and what of it is written to files."""
+
+    title: str
+    html: str
+    figures: Mapping[str, Chart] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Cells]] = field(default_factory=dict)
 
 
-def titles(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """How tables call each method."""
-    return {outcome.recipe.method: outcome.recipe.title for outcome in outcomes}
+def slug(words: str) -> str:
+    """A name for files and places in the page: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60] or "run"
 
 
-def best_line(lines: Sequence[ResultLine], outcomes: Sequence[Outcome]) -> ResultLine:
-    """The best on the target of those that saw no target label."""
-    oracles = {outcome.recipe.title for outcome in outcomes if outcome.recipe.oracle}
-    return max(lines, key=lambda line: (line.title not in oracles, line.target))
+def soft(words: str) -> str:
+    """A remark."""
+    return f"<p class='soft'>{escape(words)}</p>" if words else ""
 
 
-def results_table(lines: Sequence[ResultLine], outcomes: Sequence[Outcome]) -> str:
-    """The table of all methods, the published numbers below, and what the columns are."""
-    best = best_line(lines, outcomes).title
-    found = cells(lines)
-    head = "".join(f"<th scope='col'>{name}</th>" for name in found[0])
-    rows = []
-    for line in found:
-        kind = " class='best'" if line["method"] == best else ""
-        row = "".join(f"<td>{escape(cell)}</td>" for cell in line.values())
-        rows.append(f"<tr{kind}>{row}</tr>")
-    seeds = lines[0].seeds
-    return (
-        f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
-        "</table></div>"
-        f"<p class='soft'>{seeds} seed{'s' if seeds > 1 else ''}; accuracy in %, gain in points of "
-        "target accuracy over Source-Only. Target labels serve for scoring, and to train an "
-        "oracle.</p>" + _stories(lines)
-    )
+def listed(lines: Sequence[str], kind: str = "") -> str:
+    """Sentences, one below the other."""
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    mark = f" class='{kind}'" if kind else ""
+    return f"<ul{mark}>{items}</ul>" if lines else ""
 
 
-def _stories(lines: Sequence[ResultLine]) -> str:
-    """Where the published numbers come from, and what the columns beside them are."""
-    told = [f"{line.title}: {line.record.story}" for line in lines if line.record is not None]
-    if "fresh" not in lines[0].words():
-        return ""
-    words = (
-        "all: source and target domains together; fresh: points drawn anew from the same domains; "
-        "record: the public record"
-    )
-    return f"<p class='soft'>{escape('; '.join([words, *told]))}.</p>"
+def wide(html: str, name: str) -> str:
+    """A box of its own to scroll in, also by keyboard, so that the page never scrolls sideways."""
+    label = escape(name, quote=True)
+    return f'<div class="wide" role="region" aria-label="{label}" tabindex="0">{html}</div>'
 
 
-def figure(title: str, caption: str, picture: str, extra: str = "") -> str:
-    """A panel with a heading and a caption."""
-    return (
-        f"<figure><h3>{escape(title)}</h3><figcaption>{escape(caption)}</figcaption>"
-        f"{picture}{extra}</figure>"
-    )
+def folded(summary: str, html: str, opened: bool = False) -> str:
+    """What is opened on demand, and always in print."""
+    state = " open" if opened else ""
+    return f"<details{state}><summary>{escape(summary)}</summary>{html}</details>" if html else ""
 
 
-def legend(series: Sequence[Series]) -> str:
-    """What the lines of a chart are."""
+def figure(chart: Chart, title: str, caption: str = "", level: int = 3, extra: str = "") -> str:
+    """A chart with a heading and a caption."""
+    words = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    head = f"<h{level}>{escape(title)}</h{level}>" if title else ""
+    return f"<figure>{head}{words}{extra}{chart.inline()}</figure>"
+
+
+def charts_of(panels: Sequence[str]) -> str:
+    """Figures side by side, as many as there is room for."""
+    return f"<div class='panels'>{''.join(panels)}</div>"
+
+
+def legend(series: Sequence[Series], name: str = "") -> str:
+    """What the lines are; where lines have keys, buttons that turn them on and off."""
     items = []
     for line in series:
         dash = " dashed" if line.dashed else ""
         stroke = (
-            f'<svg viewBox="0 0 26 10"><path class="line {line.style}{dash}" d="M1 5H25"/></svg>'
+            '<svg class="chart" viewBox="0 0 26 10" aria-hidden="true">'
+            f'<path class="line {line.style}{dash}" d="M1 5H25"/></svg>'
         )
-        items.append(f"<li>{stroke}{escape(line.name)}</li>")
-    return f"<ul class='legend'>{''.join(items)}</ul>"
+        words = f"{stroke}{escape(line.name)}"
+        if line.key:
+            key = escape(line.key, quote=True)
+            words = (
+                f'<button type="button" aria-pressed="true" data-toggles="{key}">{words}</button>'
+            )
+        items.append(f"<li>{words}</li>")
+    label = f' aria-label="{escape(name, quote=True)}"' if name else ""
+    return f"<ul class='legend'{label}>{''.join(items)}</ul>"
 
 
-def loss_section(outcomes: Sequence[Outcome]) -> str:
-    """How close each discriminator came to its ceiling."""
-    return loss_panels({outcome.recipe.title: outcome.history for outcome in outcomes})
+def pictures(found: Mapping[str, str], words: str, level: int = 3) -> str:
+    """Figures as images of their own, so that their styles do not meet the page's."""
+    parts = [soft(words)]
+    for title, picture in found.items():
+        data = b64encode(picture.encode()).decode()
+        image = (
+            f"<img class='picture' alt='{escape(title, quote=True)}' "
+            f"src='data:image/svg+xml;base64,{data}'>"
+        )
+        parts.append(f"<figure><h{level}>{escape(title)}</h{level}>{image}</figure>")
+    return "".join(parts)
 
 
-def loss_panels(histories: Mapping[str, Sequence[Event]]) -> str:
-    """The same for the events of trainings by their titles; those without an adversary are not."""
-    figures = [_loss_panel(title, h) for title, h in histories.items() if h and h[-1].ceilings]
-    if not figures:
-        return ""
+def ramp(low: str, high: str) -> str:
+    """The colours of a number, from its least to its most."""
+    stops = ",".join(index_colour(k / 8) for k in range(9))
     return (
-        "<h2>Discriminator losses against their ceilings</h2>"
-        "<p class='soft'>The ceiling is the loss of the best guess that ignores the encoding. A "
-        "discriminator that plays well cannot be pushed above it; at it, nothing about u is left "
-        "for it to read.</p>"
-        f"<div class='panels'>{''.join(figures)}</div>"
+        f"<div class='ramp' style='background:linear-gradient(90deg,{stops})'></div>"
+        f"<div class='ends'><span>{escape(low)}</span><span>{escape(high)}</span></div>"
     )
 
 
-def _loss_panel(title: str, history: Sequence[Event]) -> str:
-    played = [event for event in history if "discriminator" in event.ceilings]
-    steps = [event.step for event in played]
-    loss = [event.losses["discriminator"] for event in played]
-    ceiling = [event.ceilings["discriminator"] for event in played]
-    low, high = min(*loss, *ceiling), max(*loss, *ceiling)
-    margin = 0.08 * (high - low) or 0.1
-    series = [
-        Series("loss", steps, loss, "s3"),
-        Series("ceiling", steps, ceiling, "s0", dashed=True),
-    ]
-    chart = line_chart(
-        series,
-        f"discriminator loss of {title}",
-        "step",
-        "",
-        (low - margin, high + margin),
-        size=(320, 200),
-        y_ticks=4,
+def table(found: Sequence[Cells], caption: str, best: str = "", sortable: bool = True) -> str:
+    """A table with a caption, its columns to sort by; ``best`` is the first cell of a line.
+
+    A line of the paper's goes with the line above it, or, where it has a name, below all others.
+    """
+    text = [not all(_is_number(line[name]) for line in found) for name in found[0]]
+    head = "".join(
+        f'<th scope="col"{_kind(words)}>{escape(name)}</th>'
+        for name, words in zip(found[0], text, strict=True)
     )
-    left = ceiling[-1] - loss[-1]
-    words = f"at the end {abs(left):.3f} {'below' if left >= 0 else 'above'} the ceiling"
-    return figure(title, words, legend(series) + chart)
+    body: list[str] = []
+    last: list[str] = []
+    for line in found:
+        first, *others = (line[name] for name in found[0])
+        data = "".join(map(_data, others, text[1:]))
+        row = f'<tr{_line_kind(first, best)}><th scope="row">{_cell(first)}</th>{data}</tr>'
+        (last if first.startswith(PAPERS) else body).append(row)
+    sort = " class='sortable'" if sortable and len(body) > 1 else ""
+    after = f"<tbody>{''.join(last)}</tbody>" if last else ""
+    html = (
+        f"<table{sort}><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody>{after}</table>"
+    )
+    return wide(html, caption)
+
+
+def _line_kind(first: str, best: str) -> str:
+    if first == PAPERS_LINE:
+        return " class='soft below'"
+    if first.startswith(PAPERS):
+        return " class='soft'"
+    return " class='best'" if best and first == best else ""
+
+
+def _data(words: str, text: bool) -> str:
+    """A cell; sentences are broken into lines."""
+    return f"<td{_kind(text, len(words) > LONG)}>{_cell(words)}</td>"
+
+
+def _kind(text: bool, long: bool = False) -> str:
+    names = " ".join(name for name, is_it in (("text", text), ("long", long)) if is_it)
+    return f' class="{names}"' if names else ""
+
+
+def _is_number(words: str) -> bool:
+    return re.match(r"(\*\*)?[+-]?[\d.,]*\d|$|not known", words) is not None
+
+
+def _cell(words: str) -> str:
+    """Bold where Markdown has it."""
+    bold = re.fullmatch(r"\*\*(.*?)\*\*(.*)", words, re.DOTALL)
+    if bold:
+        return f"<b>{escape(bold[1])}</b>{escape(bold[2])}"
+    return escape(words)

@@ -1,30 +1,69 @@
-"""Small charts as inline SVG: no dependency, sharp at any zoom, coloured by the page's style."""
+"""Small charts as SVG: no dependency, sharp at any zoom, coloured by the page's style."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Band", "Marks", "Series", "index_colour", "line_chart", "scatter"]
+from cida.report.palette import LIGHT, chart_style
+from cida.report.ticks import number_words, ticks
+
+__all__ = ["Axes", "Band", "Chart", "Marks", "Series", "line_chart", "scatter", "together"]
 
 Array = np.ndarray[Any, Any]
-
-# Nine stops of viridis: even steps of u look even, in grey and to colour-blind eyes too.
-_STOPS = ("440154", "472d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962", "addc30", "fde725")
+GAP = 14  # between charts that are put together
 
 
-def index_colour(share: float) -> str:
-    """The colour of an index value, given as its share of the whole range."""
-    place = min(max(share, 0.0), 1.0) * (len(_STOPS) - 1)
-    low = min(int(place), len(_STOPS) - 2)
-    mix = place - low
-    pair = [[int(stop[k : k + 2], 16) for k in (0, 2, 4)] for stop in _STOPS[low : low + 2]]
-    return "#" + "".join(f"{round(a + (b - a) * mix):02x}" for a, b in zip(*pair, strict=True))
+@dataclass(frozen=True)
+class Chart:
+    """A drawing of so many units, its words for who does not see it, and its elements."""
+
+    width: float
+    height: float
+    label: str
+    body: str = field(repr=False)
+
+    def inline(self) -> str:
+        """For the page, whose style colours it."""
+        return (
+            f'<svg class="chart" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
+            f'aria-label="{escape(self.label, quote=True)}">{self.body}</svg>'
+        )
+
+    def file(self) -> str:
+        """For a file of its own: in the light colours, which are written out."""
+        size = f"{self.width:g} {self.height:g}"
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="file" viewBox="0 0 {size}" '
+            f'width="{self.width:g}" height="{self.height:g}" role="img">'
+            f"<title>{escape(self.label)}</title><style>{chart_style(LIGHT)}</style>"
+            f'<rect width="{self.width:g}" height="{self.height:g}" fill="{LIGHT["paper"]}"/>'
+            f"{self.body}</svg>"
+        )
+
+
+def together(charts: Sequence[tuple[str, Chart]], columns: int, label: str) -> Chart:
+    """Several charts as one, each below its name."""
+    columns = min(columns, len(charts))
+    parts, top, widest = [], 0.0, 0.0
+    for start in range(0, len(charts), columns):
+        row = charts[start : start + columns]
+        left = 0.0
+        head = 20.0 if any(name for name, _ in row) else 0.0
+        for name, chart in row:
+            if name:
+                parts.append(
+                    f'<text class="head" x="{left + 6:g}" y="{top + 14:g}">{escape(name)}</text>'
+                )
+            parts.append(f'<g transform="translate({left:g} {top + head:g})">{chart.body}</g>')
+            left += chart.width + GAP
+        widest = max(widest, left - GAP)
+        top += max(chart.height for _, chart in row) + head + GAP
+    return Chart(widest, top - GAP, label, "".join(parts))
 
 
 @dataclass(frozen=True)
@@ -36,7 +75,7 @@ class Axes:
     x_range: tuple[float, float]
     y_range: tuple[float, float]
     left: float = 44
-    right: float = 22
+    right: float = 12
     top: float = 10
     bottom: float = 36
 
@@ -53,7 +92,10 @@ class Axes:
 
 @dataclass(frozen=True)
 class Series:
-    """A line with a name; ``spread`` is its lower and upper band, ``dashed`` for a limit."""
+    """A line with a name; ``spread`` is its lower and upper band, ``dashed`` for a limit.
+
+    ``key`` is what a button of the page turns it on and off by.
+    """
 
     name: str
     x: Sequence[float]
@@ -61,6 +103,7 @@ class Series:
     style: str
     spread: tuple[Sequence[float], Sequence[float]] | None = None
     dashed: bool = False
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,26 +117,26 @@ class Band:
 
 @dataclass(frozen=True)
 class Marks:
-    """Points drawn alike: ``shape`` is dot, cross or ring; a colour, or else a style class."""
+    """Points of one colour, or of a style class."""
 
     x: Array
     y: Array
-    shape: str
     style: str = ""
     colour: str = ""
 
 
-def scatter(
-    groups: Sequence[Marks], label: str, box: Array | None = None, size: float = 250
-) -> str:
-    """Points in the plane, without ticks; ``box`` (its points) is framed as the source."""
+Words = Callable[[float], str]
+
+
+def scatter(groups: Sequence[Marks], label: str, size: tuple[float, float] = (250, 200)) -> Chart:
+    """Points in the plane, without ticks."""
     x = np.concatenate([group.x for group in groups])
     y = np.concatenate([group.y for group in groups])
-    axes = Axes(size, size * 0.8, _padded(x), _padded(y), left=6, right=6, top=6, bottom=20)
-    parts = [_path(group, axes) for group in groups]
-    if box is not None:
-        parts.append(_frame(box, axes))
-    return _svg(axes, label, parts)
+    axes = Axes(*size, _padded(x), _padded(y), left=4, right=4, top=4, bottom=4)
+    frame = (
+        f'<rect class="box" x=".5" y=".5" width="{size[0] - 1:g}" height="{size[1] - 1:g}" rx="4"/>'
+    )
+    return Chart(*size, label, frame + "".join(_path(group, axes) for group in groups))
 
 
 def line_chart(
@@ -104,26 +147,29 @@ def line_chart(
     y_range: tuple[float, float],
     bands: Sequence[Band] = (),
     x_range: tuple[float, float] | None = None,
-    size: tuple[float, float] = (1000, 340),
-    y_ticks: int = 5,
+    size: tuple[float, float] = (320, 200),
+    x_words: Words | None = None,
     percent: bool = False,
-) -> str:
-    """Lines over a common x axis, named in a legend of the page's own."""
+    named: bool = False,
+    x_ticks: Sequence[float] | None = None,
+) -> Chart:
+    """Lines over a common x axis; ``named`` writes each line's name at its right end."""
     every_x = [value for line in series for value in line.x]
-    axes = Axes(*size, _wide(x_range or (min(every_x), max(every_x))), _wide(y_range))
+    ends = _wide(x_range or (min(every_x), max(every_x)))
+    axes = Axes(*size, ends, _wide(y_range), left=58 if y_name else 46, right=150 if named else 16)
     parts = [_band(band, axes) for band in bands]
-    parts += _grid(axes, x_name, y_name, y_ticks, percent)
+    parts += _grid(axes, x_name, y_name, x_words or number_words, percent, x_ticks)
+    parts += [_band_name(band, axes) for band in bands]
     for line in series:
-        parts += _line(line, axes)
-    return _svg(axes, label, parts)
+        parts.append(_group(line.key, _line(line, axes)))
+    if named:
+        parts += _names(series, axes)
+    return Chart(*size, label, "".join(parts))
 
 
-def _svg(axes: Axes, label: str, parts: Sequence[str]) -> str:
+def _group(key: str, parts: Sequence[str]) -> str:
     body = "".join(parts)
-    return (
-        f'<svg viewBox="0 0 {axes.width:g} {axes.height:g}" role="img" '
-        f'aria-label="{escape(label, quote=True)}">{body}</svg>'
-    )
+    return f'<g data-key="{escape(key, quote=True)}">{body}</g>' if key else body
 
 
 def _wide(ends: tuple[float, float]) -> tuple[float, float]:
@@ -139,80 +185,109 @@ def _padded(values: Array) -> tuple[float, float]:
 
 
 def _path(group: Marks, axes: Axes) -> str:
-    """One path for the whole group: a few bytes a point."""
-    pen = f' style="stroke:{group.colour}"' if group.colour else ""
+    """One path for the whole group: a dozen bytes a point."""
+    pen = f' stroke="{group.colour}"' if group.colour else ""
     points = zip(axes.x(group.x), axes.y(group.y), strict=True)
-    if group.shape == "dot":
-        data = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in points)
-    elif group.shape == "cross":
-        data = "".join(f"M{x - 1.5:.1f} {y - 1.5:.1f}l3 3m-3 0l3-3" for x, y in points)
-    else:
-        data = "".join(
-            f"M{x - 2.5:.1f} {y:.1f}a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0" for x, y in points
-        )
-    return f'<path class="{group.shape} {group.style}"{pen} d="{data}"/>'
-
-
-def _frame(points: Array, axes: Axes) -> str:
-    x, y = axes.x(points[:, 0]), axes.y(points[:, 1])
-    left, top = float(x.min()) - 4, float(y.min()) - 4
-    width, height = float(x.max()) - left + 4, float(y.max()) - top + 4
-    return (
-        f'<rect class="frame" x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" '
-        f'height="{height:.1f}" rx="4"/>'
-        f'<text class="frame-name" x="{left + width / 2:.1f}" y="{top + height + 12:.1f}">'
-        "source</text>"
-    )
+    data = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in points)
+    return f'<path class="{f"dot {group.style}".strip()}"{pen} d="{data}"/>'
 
 
 def _band(band: Band, axes: Axes) -> str:
     left, right = axes.x(band.low), axes.x(band.high)
     return (
-        f'<rect class="band" x="{left:.1f}" y="{axes.top}" width="{right - left:.1f}" '
+        f'<rect class="band" x="{left:.1f}" y="{axes.top:g}" width="{max(1.0, right - left):.1f}" '
         f'height="{axes.height - axes.top - axes.bottom:.1f}"/>'
-        f'<text class="band-name" x="{(left + right) / 2:.1f}" y="{axes.height / 2:.1f}">'
-        f"{escape(band.name)}</text>"
     )
 
 
-def _grid(axes: Axes, x_name: str, y_name: str, y_ticks: int, percent: bool) -> list[str]:
+def _band_name(band: Band, axes: Axes) -> str:
+    left, right = axes.x(band.low), axes.x(band.high)
+    if not band.name or right - left < 6.5 * len(band.name):
+        return ""
+    place = f'x="{(left + right) / 2:.1f}" y="{axes.height - axes.bottom - 6:.1f}"'
+    return f'<text class="band-name mid" {place}>{escape(band.name)}</text>'
+
+
+def _grid(
+    axes: Axes,
+    x_name: str,
+    y_name: str,
+    x_words: Words,
+    percent: bool,
+    x_ticks: Sequence[float] | None,
+) -> list[str]:
     parts = []
     floor = axes.height - axes.bottom
-    digits = _digits(axes.y_range, y_ticks)
-    for value in np.linspace(*axes.y_range, y_ticks):
+    levels = ticks(*axes.y_range, 5 if axes.height > 150 else 3)
+    step = levels[1] - levels[0] if len(levels) > 1 else None
+    for value in levels:
         y = axes.y(value)
-        words = f"{100 * value:.0f} %" if percent else f"{value:.{digits}g}"
+        words = f"{100 * value:.3g} %" if percent else number_words(value, step)
         parts.append(
-            f'<path class="grid" d="M{axes.left} {y:.1f}H{axes.width - axes.right}"/>'
-            f'<text class="tick end" x="{axes.left - 6}" y="{y + 4:.1f}">{words}</text>'
+            f'<path class="grid" d="M{axes.left:g} {y:.1f}H{axes.width - axes.right:g}"/>'
+            f'<text class="end" x="{axes.left - 6:g}" y="{y + 4:.1f}">{words}</text>'
         )
-    for value in np.linspace(*axes.x_range, 5):
+    room = axes.width - axes.left - axes.right
+    for value in x_ticks or ticks(*axes.x_range, 4 if room < 400 else 8):
+        x = axes.x(value)
         parts.append(
-            f'<text class="tick mid" x="{axes.x(value):.1f}" y="{floor + 15}">{value:.4g}</text>'
+            f'<path class="base" d="M{x:.1f} {floor:g}v4"/>'
+            f'<text class="mid" x="{x:.1f}" y="{floor + 16:g}">{escape(x_words(value))}</text>'
         )
-    middle = (axes.left + axes.width - axes.right) / 2
-    parts.append(f'<text class="axis mid" x="{middle}" y="{floor + 31}">{escape(x_name)}</text>')
-    parts.append(f'<text class="axis" x="{axes.left + 4}" y="{floor - 6}">{escape(y_name)}</text>')
+    parts.append(f'<path class="base" d="M{axes.left:g} {floor:g}h{room:g}"/>')
+    middle = axes.left + room / 2
+    parts.append(f'<text class="mid" x="{middle:.1f}" y="{floor + 31:g}">{escape(x_name)}</text>')
+    if y_name:
+        parts.append(
+            f'<text class="mid" transform="translate(9 {axes.top + (floor - axes.top) / 2:.1f}) '
+            f'rotate(-90)">{escape(y_name)}</text>'
+        )
     return parts
-
-
-def _digits(ends: tuple[float, float], ticks: int) -> int:
-    """So many digits that no two ticks read the same, three at least."""
-    gap = (ends[1] - ends[0]) / max(1, ticks - 1)
-    largest = max(abs(ends[0]), abs(ends[1]))
-    return max(3, 1 + math.ceil(math.log10(largest / gap))) if gap > 0 < largest else 3
 
 
 def _line(line: Series, axes: Axes) -> list[str]:
     parts = []
     x = [axes.x(value) for value in line.x]
-    clip = [min(max(v, axes.y_range[0]), axes.y_range[1]) for v in line.y]
+    bottom, top = axes.y_range
+
+    def height(values: Sequence[float]) -> list[float]:
+        return [float(axes.y(min(max(v, bottom), top))) for v in values]
+
     if line.spread is not None:
-        lower, upper = ([axes.y(v) for v in side] for side in line.spread)
+        lower, upper = (height(side) for side in line.spread)
         there = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, lower, strict=True))
         back = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[::-1], upper[::-1], strict=True))
         parts.append(f'<polygon class="spread {line.style}" points="{there} {back}"/>')
-    points = " ".join(f"{a:.1f},{axes.y(b):.1f}" for a, b in zip(x, clip, strict=True))
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, height(line.y), strict=True))
     dash = " dashed" if line.dashed else ""
     parts.append(f'<polyline class="line {line.style}{dash}" points="{points}"/>')
+    return parts
+
+
+def _names(series: Sequence[Series], axes: Axes) -> list[str]:
+    """Each line's name at its right end, moved apart where they would meet."""
+    apart = 13.0
+    ordered = sorted(series, key=lambda line: -line.y[-1])
+    bottom, top = axes.y_range
+    wanted = [float(axes.y(min(max(line.y[-1], bottom), top))) for line in ordered]
+    places = list(wanted)
+    for number in range(1, len(places)):
+        places[number] = max(places[number], places[number - 1] + apart)
+    over = max(0.0, places[-1] - (axes.height - axes.bottom)) if places else 0.0
+    if over:
+        places[-1] -= over
+        for number in range(len(places) - 2, -1, -1):
+            places[number] = min(places[number], places[number + 1] - apart)
+    edge = axes.width - axes.right
+    parts = []
+    for line, here, place in zip(ordered, wanted, places, strict=True):
+        style = line.style.split()[0]
+        start = axes.x(line.x[-1])
+        words = line.name if len(line.name) < 22 else f"{line.name[:20]}…"
+        way = f"M{start:.1f} {here:.1f}L{edge + 10:.1f} {place:.1f}"
+        drawn = [
+            f'<path class="leader {style}" d="{way}"/>',
+            f'<text class="{style}" x="{edge + 14:.1f}" y="{place + 4:.1f}">{escape(words)}</text>',
+        ]
+        parts.append(_group(line.key, drawn))
     return parts

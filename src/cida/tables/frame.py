@@ -18,6 +18,7 @@ from cida.tables.labels import ClassReader, NumberReader
 from cida.tables.learning import SchemaLearner
 from cida.tables.reading import TableFile, check_names
 from cida.tables.schema import Schema
+from cida.words import did_you_mean
 
 __all__ = [
     "Question",
@@ -57,8 +58,10 @@ class Question:
             raise ValueError(f"{twice} is named twice among label, index and drop; leave one.")
         for name, period in self.periods.items():
             if name not in self.index:
+                hint = did_you_mean(name, self.index)
                 raise ValueError(
-                    f"periodic has {name}, which is no index column ({', '.join(self.index)})."
+                    f"periodic has {name}, which is no index column ({', '.join(self.index)})"
+                    f"{f'; {hint.strip()}' if hint else '.'}"
                 )
             if not (math.isfinite(period) and period > 0):
                 raise ValueError(f"periodic has the period {period:g} for {name}; it must be > 0.")

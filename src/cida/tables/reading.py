@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from cida.tables.cells import NUMERIC, Kind, is_text, reads, texts
+from cida.words import nearest
 
-__all__ = ["CsvFile", "ParquetFile", "TableFile", "check_names", "nearest", "open_table"]
+__all__ = ["CsvFile", "ParquetFile", "TableFile", "check_names", "open_table"]
 
 Array = np.ndarray[Any, Any]
 Batch = Any  # a pyarrow.RecordBatch; pyarrow has no types
@@ -227,13 +227,6 @@ def check_names(role: str, asked: Collection[str], names: Sequence[str]) -> None
             hint = nearest(name, names)
             told = f"did you mean {hint}?" if hint else f"its columns are {shown}."
             raise ValueError(f"{role} is {name}, which is no column of DATA; {told}")
-
-
-def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The most similar of the names, if one is similar at all."""
-    lower = {known.lower().strip(): known for known in names}
-    found = difflib.get_close_matches(name.lower().strip(), list(lower), 1)
-    return lower[found[0]] if found else None
 
 
 def _distinct(path: Path, names: Sequence[str]) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from rich.columns import Columns
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.control import Control
+from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.segment import ControlType
 from rich.text import Text
 
 from cida.training.health import (
@@ -25,7 +25,9 @@ from cida.training.health import (
 )
 from cida.training.trainer import Event
 
-__all__ = ["ProgressBar", "Reading", "loss_words", "readings"]
+__all__ = ["Bars", "ProgressBar", "Reading", "Title", "loss_words", "readings"]
+
+BEHIND = 26  # columns of a line for what comes behind its title: a bar that shrinks, counts, time
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,22 @@ class ProgressBar:
     """
 
     def __init__(self, title: str = "training", console: Console | None = None) -> None:
+        console = console or Console(stderr=True)
         self.progress = _Bar(
-            TextColumn("{task.description}"),
+            Title(console),
             BarColumn(bar_width=24),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
             TimeRemainingColumn(),
-            console=console or Console(stderr=True),
+            console=console,
         )
         self.title = title
         self.task: TaskID | None = None
         self.health: Mapping[str, float] = {}
         self.widest = 0.0
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Itself: an estimator that is cloned has the same callbacks, and there is one screen."""
+        return self
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
@@ -118,7 +125,52 @@ class ProgressBar:
         self.progress.update(self.task, completed=event.step)
 
 
-class _Bar(Progress):
+class Title(TextColumn):
+    """What is going on; cut where the terminal is too narrow for it and what comes behind.
+
+    Asked for at each drawing, so that a terminal may change its width meanwhile.
+    """
+
+    def __init__(self, console: Console) -> None:
+        super().__init__("{task.description}", markup=False)
+        self.console = console
+
+    def render(self, task: Task) -> Text:
+        title = super().render(task)
+        room = max(8, self.console.width - BEHIND)
+        if room < title.cell_len:
+            title.rstrip()
+            title.truncate(room, overflow="ellipsis")
+        return title
+
+
+class Bars(Progress):
+    """A progress bar that survives a terminal that gets narrower.
+
+    The lines that are drawn wrap then, and rich would go up too few of them to draw the next.
+    """
+
+    drawn: Sequence[int] = ()  # the width of each line
+    width = 0  # of the terminal, at that time
+
+    def get_renderable(self) -> RenderableType:
+        found = super().get_renderable()
+        # Asked for once before there is a screen, while rich still makes this object.
+        if hasattr(self, "live") and self.console.is_interactive:
+            self._clear_wrapped(self.console.width)
+            lines = self.console.render_lines(found, pad=False)
+            self.drawn = [sum(part.cell_length for part in line) for line in lines]
+            self.width = self.console.width
+        return found
+
+    def _clear_wrapped(self, width: int) -> None:
+        if width < self.width:
+            extra = sum(max(0, length - 1) // width for length in self.drawn)
+            up = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
+            self.console.control(Control(*up * extra))
+
+
+class _Bar(Bars):
     """A progress bar with figures below it."""
 
     figures: Sequence[Reading] = ()
@@ -130,4 +182,32 @@ class _Bar(Progress):
             for reading in self.figures
         ]
         if cells:
-            yield Padding(Columns(cells, padding=(0, 3)), (0, 0, 0, 2))
+            yield _Flow(cells)
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """Cells side by side in even columns, as many as fit.
+
+    No line is longer than its words: a line filled up with blanks would wrap when the terminal
+    gets narrower, and leave its first half behind.
+    """
+
+    cells: Sequence[Text]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        widths = self._widths(options.max_width - 2)
+        for start in range(0, len(self.cells), len(widths)):
+            line = Text("  ", no_wrap=True, overflow="ellipsis")
+            *firsts, last = self.cells[start : start + len(widths)]
+            for cell, width in zip(firsts, widths, strict=False):
+                line.append_text(cell).append(" " * (width + 3 - cell.cell_len))
+            yield line.append_text(last)
+
+    def _widths(self, room: int) -> list[int]:
+        for across in range(len(self.cells), 0, -1):
+            columns = [self.cells[place::across] for place in range(across)]
+            widths = [max(cell.cell_len for cell in column) for column in columns]
+            if sum(widths) + 3 * (across - 1) <= room:
+                break
+        return widths

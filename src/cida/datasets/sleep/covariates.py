@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from cida.datasets.sleep.errors import RecordingError
 from cida.datasets.sleep.studies import INDICES, Study, subject_id
+from cida.words import did_you_mean
 
 __all__ = ["Covariates", "covariates_of", "read_covariates"]
 
@@ -83,7 +84,10 @@ def _places(
 
 def _place(names: Sequence[str], name: str, path: Path) -> int:
     if name.strip().lower() not in names:
-        raise ValueError(f"{path} has no column {name}; its first ones are {', '.join(names[:8])}.")
+        raise ValueError(
+            f"{path} has no column {name}; {did_you_mean(name, names)}its first ones are "
+            f"{', '.join(names[:8])}."
+        )
     return names.index(name.strip().lower())
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from cida.words import JobError
+
 __all__ = ["PreparationError", "RecordingError"]
 
 
@@ -27,5 +29,5 @@ class RecordingError(ValueError):
         return f"{self.path}: {self.fault}"
 
 
-class PreparationError(RuntimeError):
+class PreparationError(JobError, RuntimeError):
     """No store could be written; the message says why and what to do."""

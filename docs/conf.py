@@ -1,0 +1,98 @@
+"""The documentation site: ``make docs`` builds it into docs/_build/html, without a network."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+
+from cida import __version__
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+torch.set_num_threads(1)  # the gallery trains, and should look the same everywhere
+
+project = "cida"
+author = "The cida authors"
+copyright = "the cida authors, MIT licence"  # noqa: A001 - the name that Sphinx reads
+release = version = __version__
+
+extensions = [
+    "house_docstrings",
+    "links_to_the_repository",
+    "math_in_mathml",
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_ext", "gallery/*.ipynb", "gallery/*.py", "sg_execution_times.rst"]
+nitpicky = True
+
+# --- Markdown: the same files are read on GitHub ------------------------------------------------
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+myst_dmath_double_inline = True
+html_math_renderer = "mathml"
+
+# --- looks ------------------------------------------------
+
+html_theme = "furo"
+html_title = f"cida {__version__}"
+html_static_path = ["_static"]
+html_css_files = ["cida.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#1f5f8b",
+        "color-brand-content": "#1f5f8b",
+        "color-brand-visited": "#1f5f8b",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7cc0ea",
+        "color-brand-content": "#7cc0ea",
+        "color-brand-visited": "#7cc0ea",
+    },
+}
+copybutton_exclude = ".linenos, .gp, .go"
+
+# --- the reference ------------------------------------------------
+
+default_role = "literal"  # docstrings say `Name` for a name in the code
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+nitpick_ignore_regex = [
+    # other libraries, whose pages are not fetched, and types that signatures name in passing
+    (r"py:.*", r"(torch|nn|numpy|collections|os|sklearn)\..*"),
+    (r"py:class", r"cida\.\w+\.\w+\.(A|M|Along|Bins|CIDAEstimator|Column|Dataset|View)"),
+    (r"py:class", r"cida\.batch\.(Batch|Rows)|Callback|CIDAEstimator"),
+    (r"py:class", r"cida\.(diagnostics|training)\.\w+\.(Candidate|Event|Facts|Field|Support)"),
+]
+python_maximum_signature_line_length = 90
+
+# --- the gallery ------------------------------------------------
+
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 0,
+    "write_computation_times": False,
+    "plot_gallery": True,
+    "matplotlib_animations": False,
+    "image_scrapers": ("matplotlib",),
+    "backreferences_dir": None,
+    "abort_on_example_error": True,
+}

@@ -1,0 +1,88 @@
+"""``cida export``: a run's model as a file or a folder to deploy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from cida.cli.export_run import read_deployed
+from cida.cli.output import print_json, say
+from cida.report.export import export_onnx, need_onnx
+from cida.report.folder import check_new, export_folder
+
+__all__ = ["Export"]
+
+
+@contextmanager
+def naming_places() -> Iterator[None]:
+    """A place where nothing can be written is one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(
+            f"{error.filename} cannot be written ({error.strerror}); choose another place."
+        ) from error
+
+
+@dataclass(frozen=True)
+class Export:
+    """Writes the model of a run as an ONNX file, as a folder with a model card, or both.
+
+    Example: cida export runs/patients --onnx patients.onnx --folder patients-model
+    """
+
+    run_folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The folder of a run of cida fit, or of one run of cida reproduce or cida demo; or a file that
+    model.save wrote."""
+
+    onnx: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """The ONNX file to write: raw columns and the index in, probabilities and label out."""
+
+    folder: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """The folder to write, for cida.load: weights, JSON, model card, how to cite. It must not exist
+    yet or be empty."""
+
+    check: bool = True
+    """Compare the ONNX file with torch on made-up rows, and keep none that differs."""
+
+    json: bool = False
+    """Print one JSON object for programs; whatever else is said goes to stderr."""
+
+    def run(self, console: Console) -> int:
+        """Prints how near the file comes to torch and, last, what was written."""
+        self._check()
+        if self.onnx is not None:
+            need_onnx("onnx", "onnxscript", *(["onnxruntime"] if self.check else []))
+        deployed = read_deployed(self.run_folder)
+        written: dict[str, Path] = {}
+        difference = None
+        with naming_places():
+            if self.onnx is not None:
+                difference = export_onnx(deployed.model, self.onnx, self.check)
+                written["onnx"] = self.onnx.resolve()
+            if self.folder is not None:
+                export_folder(deployed, self.folder)
+                written["folder"] = self.folder.resolve()
+        if difference is not None:
+            say(console, f"largest difference between ONNX and torch: {difference:.1e}")
+        say(console, *map(str, written.values()))
+        if self.json:
+            print_json("export", difference=difference, **written)
+        return 0
+
+    def _check(self) -> None:
+        if self.onnx is None and self.folder is None:
+            raise ValueError(
+                "onnx and folder are both missing; name what to write: --onnx FILE, --folder DIR "
+                "or both."
+            )
+        if self.onnx is not None and self.onnx.is_dir():
+            raise ValueError(f"onnx is {self.onnx}, which is a folder; give the name of a file.")
+        if self.folder is not None:
+            check_new(self.folder)

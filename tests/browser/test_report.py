@@ -1,0 +1,210 @@
+"""The report in a real browser: sorting, themes, keyboard, zoom, print, and how soon it opens."""
+
+import json
+import shutil
+import sys
+import time
+import warnings
+
+import pytest
+
+from cida.cli import main
+from cida.estimators import CidaWarning
+from cida.report import read_runs, report_page, write_report
+
+SECONDS = 2.0  # to open the largest report, on a quiet machine
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A short demo; its report has all sections."""
+    folder = tmp_path_factory.mktemp("demo")
+    methods = ["--methods", "source-only", "cida", "histogram", "default"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)
+        command = ["demo", "--steps", "25", "--seeds", "2", "--first-seed", "100"]
+        assert main([*command, *methods, "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(runs):
+    return runs / "report.html"
+
+
+@pytest.fixture(scope="module")
+def large(runs, tmp_path_factory):
+    """Eleven methods with five seeds, each a copy of a real run under its own name."""
+    folder = tmp_path_factory.mktemp("large")
+    sources = [path for path in sorted(runs.iterdir()) if path.is_dir()]
+    for number in range(11):
+        for seed in range(100, 105):
+            mine = folder / f"m{number}-seed{seed}"
+            shutil.copytree(sources[number % len(sources)], mine)
+            for name in ("run.json", "row.json"):
+                words = json.loads((mine / name).read_text())
+                words |= {"method": f"m{number}", "seed": seed}
+                words |= {"title": f"Method {number}"} if name == "run.json" else {}
+                (mine / name).write_text(json.dumps(words))
+    page = report_page(read_runs([folder]), certificates="none")
+    (written,) = write_report(page, folder / "report.html", files=False)
+    return written
+
+
+def column(page, name):
+    table = page.locator("table.sortable").first
+    heads = [head.rstrip(" ↕↑↓") for head in table.locator("thead th").all_inner_texts()]
+    place = heads.index(name) + 1
+    return table.locator(f"tbody tr > :nth-child({place})").all_inner_texts()
+
+
+def head(page, name):
+    return page.locator("table.sortable").first.get_by_role("button", name=name, exact=True)
+
+
+def overflow(page):
+    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+
+def background(page):
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_a_table_sorts_by_click_and_by_keyboard_and_says_so(open_file, report):
+    page = open_file(report)
+    numbers = sorted(float(cell) for cell in column(page, "target"))
+    button = head(page, "target")
+    button.click()
+    cell = button.locator("xpath=..")
+    assert cell.get_attribute("aria-sort") == "ascending"
+    assert [float(text) for text in column(page, "target")] == numbers
+    button.focus()
+    page.keyboard.press("Enter")
+    assert cell.get_attribute("aria-sort") == "descending"
+    assert [float(text) for text in column(page, "target")] == numbers[::-1]
+    head(page, "method").focus()
+    page.keyboard.press("Space")
+    assert column(page, "method") == sorted(column(page, "method"))
+    assert cell.get_attribute("aria-sort") == "none"
+
+
+def test_what_is_not_known_comes_last_whichever_way(open_file, report):
+    page = open_file(report)
+    for _ in range(2):
+        head(page, "gain").click()
+        assert column(page, "gain")[-1] == ""
+
+
+def test_lines_are_turned_off_and_on_by_keyboard(open_file, report):
+    page = open_file(report)
+    button = page.locator("button[data-toggles=cida]")
+    line = page.locator("[data-key=cida]").first
+    assert line.is_visible()
+    button.focus()
+    page.keyboard.press("Space")
+    assert button.get_attribute("aria-pressed") == "false"
+    assert not line.is_visible()
+    page.keyboard.press("Space")
+    assert line.is_visible()
+    assert page.locator("[data-key=histogram]").first.is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_follows_the_system_until_the_reader_chooses(open_file, report, scheme):
+    page = open_file(report, color_scheme=scheme)
+    grounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
+    other = "dark" if scheme == "light" else "light"
+    assert background(page) == grounds[scheme]
+    page.locator("#theme").click()
+    assert page.evaluate("document.documentElement.dataset.theme") == other
+    assert background(page) == grounds[other]
+    page.reload()
+    assert background(page) == grounds[other]
+    page.locator("#theme").click()
+    assert background(page) == grounds[scheme]
+
+
+def test_the_first_thing_by_keyboard_is_the_way_to_the_results(open_file, report):
+    page = open_file(report)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.locator(".skip").bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_what_has_the_focus_is_seen(open_file, report):
+    page = open_file(report)
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        style = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate(style) != "none"
+
+
+@pytest.mark.parametrize(("width", "zoom"), [(360, 1), (1280, 1), (1280, 2), (640, 2)])
+def test_the_page_never_scrolls_sideways(open_file, report, width, zoom):
+    # Zoomed twice, a window has half as many CSS pixels.
+    size = {"width": width // zoom, "height": 700}
+    page = open_file(report, viewport=size, device_scale_factor=zoom)
+    page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true })")
+    assert overflow(page) <= 0
+    table = page.locator(".wide").first
+    assert table.evaluate("box => box.scrollWidth - box.clientWidth") >= 0
+
+
+def test_a_wide_table_scrolls_in_its_own_box_by_keyboard(open_file, report):
+    page = open_file(report, viewport={"width": 360, "height": 700})
+    box = page.locator(".wide").first
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    box.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('.wide').scrollLeft > 0")
+
+
+def test_on_paper_all_is_open_on_white_and_no_figure_is_cut(open_file, report):
+    page = open_file(report, color_scheme="dark")
+    page.locator("#theme").click()
+    page.locator("#theme").click()
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    assert background(page) == "rgb(255, 255, 255)"
+    assert not page.locator("nav").is_visible()
+    figures = page.locator("figure")
+    assert figures.count() > 5
+    cut = "all => all.filter(one => getComputedStyle(one).breakInside !== 'avoid').length"
+    assert figures.evaluate_all(cut) == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() > 0
+
+
+def test_it_prints_to_a_pdf_of_several_sheets(open_file, report, tmp_path):
+    page = open_file(report)
+    page.pdf(path=tmp_path / "report.pdf", format="A4")
+    data = (tmp_path / "report.pdf").read_bytes()
+    assert data.count(b"/Type /Page\n") >= 4 or data.count(b"/Type /Page") >= 5
+
+
+def test_landmarks_and_names_are_there_for_who_does_not_see(open_file, report):
+    page = open_file(report)
+    for role in ("banner", "navigation", "main", "contentinfo"):
+        assert page.get_by_role(role).count() == 1, role
+    nameless = page.evaluate(
+        "[...document.querySelectorAll('svg[role=img], img, button, [role=region]')].filter(part =>"
+        " !(part.getAttribute('aria-label') || part.alt || part.textContent.trim())).length"
+    )
+    assert nameless == 0
+
+
+def test_the_largest_report_opens_soon(open_file, large, capsys):
+    started = time.perf_counter()
+    page = open_file(large)
+    page.wait_for_function("document.querySelector('.ex-panel') !== null")
+    seconds = time.perf_counter() - started
+    with capsys.disabled():
+        size = large.stat().st_size / 1e6
+        words = f"11 methods with 5 seeds: {size:.1f} MB, opened in {seconds:.2f} s"
+        sys.stdout.write(f"\n{words}\n")
+    assert large.stat().st_size < 10_000_000
+    assert seconds < 5 * SECONDS  # other work may be going on beside it
+    assert overflow(page) <= 0

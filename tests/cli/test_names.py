@@ -1,0 +1,92 @@
+"""A misspelt name gets one sentence with the name that was meant, and exit code 2."""
+
+import pytest
+
+from cida.cli import main
+from cida.diagnostics.validators import named_validator
+from cida.discriminators import named_discriminator
+from cida.games import named_game
+from cida.words import did_you_mean, nearest
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("fitt", "fitt is no verb of cida; did you mean fit? known: demo, fit, predict"),
+        ("--versio", "--versio is no flag of cida; did you mean --version?"),
+        ("data lst", "lst is no verb of cida data; did you mean list? known: list, fetch"),
+        ("quux", "quux is no verb of cida; known: demo, fit"),
+        ("fit a.csv --lable x --out r", "--lable is no flag of cida fit; did you mean --label?"),
+        ("demo --first_sed 3", "--first_sed is no flag of cida demo; did you mean --first-seed?"),
+        ("reproduce cirle", "NAME is 'cirle'; did you mean circle? known: circle, sine"),
+        ("reproduce circle --preset pape", "preset is 'pape'; did you mean paper? known: best"),
+        ("reproduce sine --protocol point", "protocol is 'point'; did you mean points? known"),
+        ("reproduce sine --methods dan", "methods has dan; did you mean dann? known are source"),
+        ("reproduce sleep-intra --tasks sof-extra", "did you mean sof-extrapolation? known: shhs"),
+        ("demo --methods pcid", "methods has pcid; did you mean pcida? known are source-only"),
+        ("fit a.csv --out r --method hist", "method is 'hist'; did you mean histogram? known: au"),
+        ("data fetch mnst", "NAME is 'mnst'; did you mean mnist? known data sets are mnist"),
+        ("data prepare-nsrr --study messa --root a --out b", "did you mean mesa? known: shhs"),
+        ("completion fisch", "SHELL is 'fisch'; did you mean fish? known: bash, zsh, fish."),
+        ("check cida.discriminators.point:L3", "no class in 'cida.discriminators.point'"),
+        ("check cida.discriminators.histogram:Histgram", "did you mean Histogram?"),
+    ],
+)
+def test_the_nearest_name_is_told(words, told, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(words.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("fit a.csv --out r --steps abc", "--steps is 'abc'; it must be a whole number."),
+        ("fit a.csv --out r --steps", "--steps has no value; write --steps N."),
+        ("fit a.csv --steps=x --out r", "--steps is 'x'; it must be a whole number."),
+        ("predict r a.edf --out b --index x", "--index is 'x'; it must be a number."),
+        ("fit a.csv b.csv --out r", "'b.csv' is one word too many; cida fit takes DATA alone."),
+        ("data list mnist", "'mnist' is one word too many; cida data list takes flags alone."),
+        ("fit --out r", "DATA is missing; cida fit --help says more."),
+        ("fit --index age a.csv --out r", "DATA is missing; write it before --index, which takes"),
+        ("data simulate-sleep --out x", "--subjects N, --seed N are missing"),
+        ("demo --seeds -1", "seeds is -1; it must be at least 1."),
+    ],
+)
+def test_a_command_that_cannot_be_read_is_one_sentence(words, told, capsys):
+    assert main(words.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+
+
+def test_a_column_that_is_not_there_is_told_with_the_nearest(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("x,age,outcome\n1,2,0\n2,3,\n")
+    ask = ["fit", str(tmp_path / "t.csv"), "--out", str(tmp_path / "r")]
+    assert main([*ask, "--label", "outcom", "--index", "age"]) == 2
+    assert "label is outcom, which is no column of DATA; did you mean outcome?" in (
+        capsys.readouterr().err
+    )
+    assert main([*ask, "--label", "outcome", "--index", "age", "--periodic", "aeg:24"]) == 2
+    assert "no index column (age); did you mean age?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("named", "typed", "told"),
+    [
+        (named_discriminator, "gausian", "did you mean gaussian? give one of l2"),
+        (named_game, "adversrial", "did you mean adversarial? give one of"),
+        (named_validator, "consensis", "did you mean consensus? known are"),
+    ],
+)
+def test_the_estimators_tell_the_nearest_too(named, typed, told):
+    with pytest.raises(ValueError, match="did you mean") as error:
+        named(typed)
+    assert told in str(error.value)
+
+
+def test_a_value_that_is_no_word_has_no_nearest():
+    assert did_you_mean(3, ["l2"]) == ""
+    assert nearest("AGE ", ["age", "ages"]) == "age"
+    assert nearest("zzz", ["age"]) is None

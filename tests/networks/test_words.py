@@ -1,0 +1,85 @@
+"""Networks as plain values: what is made again from them is the same network."""
+
+import copy
+import json
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+from cida.networks import (
+    MLP,
+    PAPER_BLOCKS,
+    Convolution,
+    FramedEncoder,
+    GaussianEncoder,
+    ImageEncoder,
+    IndexedEncoder,
+    PlainEncoder,
+    RotationTransformer,
+    SignalEncoder,
+    TabularEncoder,
+    make_network,
+    monte_carlo,
+    network_words,
+)
+from cida.networks.words import NETWORKS
+
+MADE = [
+    MLP(3, [4, 5], 2, batch_norm=True),
+    PlainEncoder(3, range(4, 6), 2),
+    IndexedEncoder(3, 1, (4,), outputs=2, branch_width=7),
+    FramedEncoder(3, [4], 2, follow="axes"),
+    GaussianEncoder(IndexedEncoder(3, 1, (4,), 6), start=0.5),
+    RotationTransformer(2, dropout=0.1),
+    ImageEncoder(8, (Convolution(4, pool=2), Convolution(4)), 5, RotationTransformer(1), fold=2),
+    SignalEncoder(2, 0.1, follow=True, blocks=PAPER_BLOCKS[:2], channels=3),
+    TabularEncoder(3, [1], [4], 2, window=False),
+]
+
+
+def test_every_kind_is_tried():
+    assert {type(network).__name__ for network in MADE} == set(NETWORKS)
+
+
+@pytest.mark.parametrize("network", MADE, ids=lambda network: type(network).__name__)
+def test_a_network_is_made_again_from_json_and_takes_the_weights(network):
+    before = torch.get_rng_state()
+    again = make_network(json.loads(json.dumps(network_words(network))))
+    assert torch.equal(before, torch.get_rng_state())
+    assert type(again) is type(network)
+    assert str(again) == str(network)
+    again.load_state_dict(network.state_dict())
+    assert network_words(again) == network_words(network)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_can_still_be_described(copied):
+    network = MADE[-1]
+    assert network_words(copied(network)) == network_words(network)
+
+
+class Below(PlainEncoder):
+    """A class of a user's own, whose name no file of ours knows."""
+
+
+def changed():
+    network = PlainEncoder(3, [4], 2)
+    network.body = nn.Identity()
+    return network
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        nn.Linear(2, 3),
+        Below(3, [4], 2),
+        changed(),
+        monte_carlo(TabularEncoder(3)),
+        GaussianEncoder(nn.Linear(2, 4)),
+    ],
+    ids=["torch's own", "a class below ours", "changed", "drawn", "one of the user's inside"],
+)
+def test_what_would_not_come_back_the_same_is_not_described(network):
+    assert network_words(network) is None

@@ -1,0 +1,169 @@
+"""Models of tables as ONNX files: an input for each column, texts, holes and dates as they are."""
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cida.estimators.table import TableModel, hold_out, read_rows
+from cida.report.export import export_onnx
+from cida.report.onnx_inputs import inputs_of
+from cida.report.onnx_modules import CLIP
+from cida.tables import Question, open_table, read_table, schema
+
+EQUAL = 1e-5
+EPOCH = pd.Timestamp("1970-01-01")
+
+
+def farm(rows, seed):
+    """Sensors that report at all hours of a year; of those of the second half nobody knows."""
+    rng = np.random.default_rng(seed)
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 366, rows), "D")
+    warm = rng.normal(290, 8, rows)
+    frame = pd.DataFrame(
+        {
+            "day": day,
+            "hour": rng.uniform(0, 24, rows).round(2),
+            "warm": np.where(rng.random(rows) < 0.2, np.nan, warm),
+            "label": rng.normal(1e9, 3, rows),  # the name of an output
+            "add_3": rng.normal(0, 1e-6, rows),  # a name that torch gives its own values
+            "dry": rng.choice([True, False], rows),
+            "since": day - pd.to_timedelta(rng.integers(1, 4000, rows), "D"),
+            "soil type": rng.choice(["clay", "sand", "loam, wet"], rows),
+            "fault": np.where(warm > 290, "yes", "no"),
+            "yield": 5e4 + 100 * warm,
+        }
+    )
+    late = frame["day"] > "2024-07-01"
+    frame["fault"] = frame["fault"].astype(object).where(~late, None)
+    frame["yield"] = frame["yield"].where(~late)
+    return frame
+
+
+def fit(folder, question, seeds):
+    farm(400, seed=100).to_csv(folder / "farm.csv", index=False)
+    data = read_table(open_table(folder / "farm.csv"), question)
+    rows, held = read_rows(data, folder / "rows"), hold_out(data, 100)
+    chosen = {"steps": 20, "discriminator": "histogram"}
+    return TableModel.fit(data, rows, held, chosen, seeds, lambda seed: nothing())
+
+
+class nothing:
+    def __enter__(self):
+        return ()
+
+    def __exit__(self, *error):
+        return None
+
+
+def cells(frame, inputs):
+    """What the file takes, made from the table's columns by the words of its inputs."""
+    feed = {}
+    for one in inputs:
+        column = frame[one.column]
+        if one.kind == "category":
+            feed[one.name] = column.fillna("").to_numpy(dtype=object)
+        elif "date" in one.kind:
+            feed[one.name] = ((column - EPOCH) / pd.Timedelta(days=1)).to_numpy(np.float64)
+        else:
+            feed[one.name] = column.to_numpy(np.float64, na_value=np.nan)
+    return feed
+
+
+def torch_says(model, frame):
+    return model.predict(*model.read(pa.RecordBatch.from_pandas(frame, preserve_index=False)))
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory):
+    """Two models of classes along a date and an hour that wraps round, and their file."""
+    folder = tmp_path_factory.mktemp("faults")
+    question = Question("fault", ("day", "hour"), {"hour": 24.0}, ("yield",))
+    model = fit(folder, question, seeds=(100, 101))
+    assert export_onnx(model, folder / "faults.onnx") < EQUAL
+    return model, onnxruntime.InferenceSession(folder / "faults.onnx")
+
+
+@pytest.mark.parametrize("rows", [1, 1000])
+def test_a_file_predicts_what_the_mean_of_the_models_predicts(faults, rows):
+    model, session = faults
+    frame = farm(rows, seed=200 + rows)
+    probability, label = session.run(["probabilities", "label"], cells(frame, inputs_of(model)))
+    want = torch_says(model, frame)
+    assert np.abs(probability - want).max() < EQUAL
+    assert (label == np.array(model.classes, dtype=object)[want.argmax(1)]).all()
+
+
+def test_inputs_have_the_names_of_columns_but_where_an_output_has_it(faults):
+    _, session = faults
+    named = {one.name: (one.type, one.shape) for one in session.get_inputs()}
+    double, text = ("tensor(double)", ["rows"]), ("tensor(string)", ["rows"])
+    assert named == {
+        **dict.fromkeys(["warm", "input.label", "add_3", "dry", "since", "day", "hour"], double),
+        "soil type": text,
+    }
+
+
+numbers = st.one_of(st.just(np.nan), st.floats(-1e12, 1e12), st.sampled_from([np.inf, -np.inf]))
+row = st.fixed_dictionaries(
+    {
+        "warm": numbers,
+        "label": numbers,
+        "add_3": numbers,
+        "dry": st.sampled_from([0.0, 1.0, np.nan]),
+        "since": st.one_of(st.just(np.nan), st.integers(-20_000, 40_000).map(float)),
+        "soil type": st.sampled_from(["clay", "sand", "loam, wet", "chalk", "", "NA"]),
+        "day": st.integers(19_000, 21_000).map(float),
+        "hour": st.floats(-50, 100),
+    }
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(row, min_size=1, max_size=8))
+def test_any_row_with_any_holes_is_predicted_alike(faults, rows):
+    model, session = faults
+    frame = pd.DataFrame(rows)
+    feed = {}
+    for one in inputs_of(model):
+        kind = object if one.kind == "category" else np.float64
+        feed[one.name] = frame[one.column].to_numpy(kind)
+    for name in ("since", "day"):
+        frame[name] = EPOCH + pd.to_timedelta(frame[name], "D")
+    frame["dry"] = frame["dry"].map({0.0: False, 1.0: True}).astype("boolean")
+    found = session.run(["probabilities"], feed)[0]
+    assert np.abs(found - torch_says(model, frame)).max() < EQUAL
+
+
+def test_a_regression_is_in_the_units_of_the_label(tmp_path):
+    drop = ("fault", "hour", "soil type", "since")
+    question = Question("yield", ("day",), {}, drop, regression=True)
+    model = fit(tmp_path, question, seeds=(100,))
+    assert export_onnx(model, tmp_path / "yield.onnx") < EQUAL
+    frame = farm(300, seed=300)
+    session = onnxruntime.InferenceSession(tmp_path / "yield.onnx")
+    found = session.run(["prediction"], cells(frame, inputs_of(model)))[0]
+    want = torch_says(model, frame)[:, 0]
+    assert np.abs(found - want).max() < EQUAL * model.scale
+    assert 4e4 < found.mean() < 1.2e5
+
+
+def test_images_of_a_user_are_scaled_inside_the_file(tmp_path):
+    rng = np.random.default_rng(100)
+    x, u = rng.normal(100, 20, (80, 8, 8)).astype(np.float32), rng.uniform(0, 10, 80)
+    y = np.where(u > 5, -1, (x.mean((1, 2)) > 100).astype(int))
+    np.savez(tmp_path / "images.npz", X=x, y=y, u=u)
+    data = read_table(open_table(tmp_path / "images.npz"), Question("y", ("u",)))
+    rows, held = read_rows(data, tmp_path / "rows"), hold_out(data, 100)
+    model = TableModel.fit(data, rows, held, {"steps": 3}, (100,), lambda seed: nothing())
+    assert export_onnx(model, tmp_path / "images.onnx") < EQUAL
+    session = onnxruntime.InferenceSession(tmp_path / "images.onnx")
+    found = session.run(["probabilities"], {"X": x[:, None], "u": u})[0]
+    assert np.abs(found - model.predict(model.scaled(x), u[:, None])).max() < EQUAL
+
+
+def test_numbers_are_clipped_where_the_schema_clips_them():
+    assert CLIP == schema.CLIP

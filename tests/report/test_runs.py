@@ -1,0 +1,136 @@
+"""Runs read from their folders, and put in order."""
+
+import json
+import shutil
+
+import pytest
+
+from cida.report import Story, read_runs
+from cida.report.chapters import chapters_of
+
+
+def test_a_folder_holds_runs_at_any_depth(circle_folder, tmp_path):
+    shutil.copytree(circle_folder, tmp_path / "deep/er")
+    assert len(read_runs([tmp_path])) == 6
+    (run,) = read_runs([tmp_path / "deep/er/cida-seed100"])
+    assert (run.method, run.title, run.seed) == ("cida", "CIDA (L2)", 100)
+    assert run.row.seed == 100
+    assert run.histories[0][-1].step == 25
+    assert run.view.z.shape[0] == len(run.view.u)
+
+
+def test_a_run_named_twice_is_there_once(circle_folder):
+    once = circle_folder / "cida-seed100"
+    assert len(read_runs([once, circle_folder, once / ".." / once.name])) == 6
+
+
+def test_methods_are_in_the_tables_order_and_seeds_together(circle_runs):
+    (chapter,) = chapters_of(circle_runs)
+    (task,) = chapter.tasks
+    assert [m.key for m in task.methods] == ["source-only", "cida", "histogram"]
+    assert [[run.seed for run in m.runs] for m in task.methods] == [[100, 101]] * 3
+    assert (chapter.experiment, chapter.preset, task.name) == ("circle", "demo", "circle")
+
+
+def test_runs_of_one_table_are_methods_of_one_task(ward_folder, tmp_path):
+    shutil.copytree(ward_folder, tmp_path / "other")
+    (chapter,) = chapters_of(read_runs([ward_folder, tmp_path / "other"]))
+    (task,) = chapter.tasks
+    assert task.title == "outcome along hour"
+    assert sorted(m.title for m in task.methods) == ["auto (other)", "auto (run)"]
+
+
+def test_recipes_of_one_name_that_differ_are_told_apart_by_their_folders(circle_folder, tmp_path):
+    long = tmp_path / "long"
+    shutil.copytree(circle_folder / "cida-seed100", long / "cida-seed100")
+    words = json.loads((long / "cida-seed100/run.json").read_text())
+    words["settings"]["steps"] = 9999
+    (long / "cida-seed100/run.json").write_text(json.dumps(words))
+    (chapter,) = chapters_of(read_runs([circle_folder, long]))
+    titles = [m.title for m in chapter.tasks[0].methods]
+    assert titles[1:3] == [f"CIDA (L2) ({circle_folder.name})", "CIDA (L2) (long)"]
+
+
+def test_the_same_seed_twice_is_refused(circle_folder, tmp_path):
+    shutil.copytree(circle_folder / "cida-seed100", tmp_path / "again")
+    with pytest.raises(ValueError, match=r"seed 100 of CIDA \(L2\) twice, in .*; leave one out"):
+        chapters_of(read_runs([circle_folder, tmp_path / "again"]))
+
+
+def test_a_story_is_told_of_all_its_runs_or_not_at_all(circle_folder):
+    (whole,) = chapters_of(read_runs([circle_folder]))
+    assert whole.story.command == "cida demo --seeds 2"
+    assert whole.story.drawn(circle_folder) == {"A <title>": "<svg>picture</svg>"}
+    (part,) = chapters_of(read_runs([circle_folder / "cida-seed100"]))
+    assert part.story is None
+
+
+def test_simulated_people_are_so_also_in_a_report_of_one_run(circle_folder, tmp_path):
+    shutil.copytree(circle_folder, tmp_path / "all")
+    assert not chapters_of(read_runs([tmp_path / "all/cida-seed100"]))[0].simulated
+    Story(simulated=True).write(tmp_path / "all")
+    assert chapters_of(read_runs([tmp_path / "all/cida-seed100"]))[0].simulated
+
+
+def test_an_older_run_without_a_view_is_read(circle_folder, tmp_path):
+    shutil.copytree(circle_folder / "cida-seed100", tmp_path / "old")
+    (tmp_path / "old/view.safetensors").unlink()
+    words = json.loads((tmp_path / "old/run.json").read_text())
+    (tmp_path / "old/run.json").write_text(
+        json.dumps({k: v for k, v in words.items() if k not in ("origin", "title")})
+    )
+    (run,) = read_runs([tmp_path / "old"])
+    assert run.view is None
+    assert (run.benchmark, run.title, run.command) == ("circle", "CIDA (L2)", "")
+
+
+def test_a_run_that_was_cut_short_is_left_out_and_named(circle_folder, tmp_path):
+    shutil.copytree(circle_folder, tmp_path / "all")
+    (tmp_path / "all/cida-seed101/row.json").unlink()
+    runs = read_runs([tmp_path / "all"])
+    assert len(runs) == 5
+    assert "cida-seed101 is left out" in runs.left_out[0]
+    with pytest.raises(ValueError, match="was cut short; run it again"):
+        read_runs([tmp_path / "all/cida-seed101"])
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("run.json", "{", "run.json cannot be read"),
+        ("run.json", "[]", "run.json is not as cida writes it"),
+        ("row.json", "{}", "row.json is damaged"),
+        ("row.json", "nonsense", "row.json is damaged"),
+        ("events.jsonl", '{"step": "one"}\n', "damaged in line 1"),
+        ("model.safetensors", "nonsense", "is damaged or cut short"),
+        ("view.safetensors", "nonsense", "is damaged or cut short"),
+    ],
+)
+def test_a_damaged_file_is_one_sentence_that_names_it(
+    circle_folder, tmp_path, file, content, words
+):
+    shutil.copytree(circle_folder / "cida-seed100", tmp_path / "run")
+    (tmp_path / "run" / file).write_text(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        read_runs([tmp_path / "run"])
+    assert file in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_story_is_one_sentence(circle_folder, tmp_path):
+    shutil.copytree(circle_folder, tmp_path / "all")
+    (tmp_path / "all/story.json").write_text('{"schema": 1, "nonsense": 2}')
+    with pytest.raises(ValueError, match=r"story\.json is damaged"):
+        chapters_of(read_runs([tmp_path / "all"]))
+
+
+def test_where_there_is_nothing_one_sentence_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileNotFoundError, match="which is not there"):
+        read_runs([tmp_path / "nowhere"])
+    with pytest.raises(FileNotFoundError, match="which is no folder"):
+        read_runs([tmp_path / "file"])
+    with pytest.raises(ValueError, match=r"has no run\.json"):
+        read_runs([tmp_path])
+    with pytest.raises(ValueError, match="RUN is missing"):
+        read_runs([])
