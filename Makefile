@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
-.PHONY: demo test lint browser speed clean
+.PHONY: demo test lint browser docs screenshots speed clean
 
 demo: $(VENV)/.installed
 	$(BIN)/cida demo
@@ -29,9 +29,12 @@ browser:
 	|| echo "no browser, and apt-get cannot install one: install Chromium or Chrome by hand"
 
 # The site, warnings as errors; nothing is fetched. tests/test_docs_site.py does the same.
-.PHONY: docs
 docs: $(VENV)/.installed-test
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build/html
+
+# The pictures of the report in README and docs; trains for some minutes if the runs are not there.
+screenshots: $(VENV)/.installed-test browser
+	$(BIN)/python examples/screenshots.py
 
 speed: $(VENV)/.installed-test
 	$(BIN)/cida speed
@@ -51,4 +54,5 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
+		docs/_build docs/gallery

@@ -80,12 +80,7 @@ from cida.cli import main
 main("{}".split())
 """
 FIT = PATIENTS + RUN.format("fit patients.csv --label outcome --index age --out runs/patients")
-VIEWS = """
-from cida.diagnostics.view import read_view
-
-view = other = read_view("runs/circle/source-only-seed0/view.safetensors")
-"""
-DEMO = RUN.format("demo --methods source-only --out runs/circle")
+DEMO = RUN.format("demo --methods source-only default --out runs/circle")
 GIVEN = {
     "README.md": {
         "from cida import CIDAClassifier": CIRCLE,
@@ -93,11 +88,10 @@ GIVEN = {
         "pip install '.[tables]'": PATIENTS,
     },
     "export.md": {"pip install": FIT},
-    "report.md": {"cida demo": DEMO, "from cida.report.explorer": VIEWS},
+    "report.md": {"cida demo": DEMO},
 }
 README_NOT_RUN = {
     "make ": "makes an environment of its own",
-    "pip install .\n": "trains five models for about two minutes",
     "cida fit sensors.csv": "runs in docs/own-data.md, the same lines",
 }
 INSTALLS = {"pip"}  # passed over where other commands follow: tests have all extras

@@ -162,7 +162,8 @@ def test_a_wide_table_scrolls_in_its_own_box_by_keyboard(open_file, report):
 
 
 def test_on_paper_all_is_open_on_white_and_no_figure_is_cut(open_file, report):
-    page = open_file(report, color_scheme="dark")
+    # A sheet of A4 has about 700 CSS pixels between its margins.
+    page = open_file(report, color_scheme="dark", viewport={"width": 700, "height": 900})
     page.locator("#theme").click()
     page.locator("#theme").click()
     page.emulate_media(media="print", color_scheme="dark")
@@ -170,6 +171,7 @@ def test_on_paper_all_is_open_on_white_and_no_figure_is_cut(open_file, report):
     assert page.locator("details:not([open])").count() == 0
     assert background(page) == "rgb(255, 255, 255)"
     assert not page.locator("nav").is_visible()
+    assert overflow(page) <= 0
     figures = page.locator("figure")
     assert figures.count() > 5
     cut = "all => all.filter(one => getComputedStyle(one).breakInside !== 'avoid').length"

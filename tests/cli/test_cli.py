@@ -94,7 +94,8 @@ def test_the_report_is_one_file_that_fetches_nothing(demo):
     assert parser.fetched == []
     assert "url(" not in page
     assert "@import" not in page
-    assert parser.figures == 1 + 5 + 5 + 4 + 5  # accuracy: all, each; confusion; losses; encodings
+    # Accuracy of all and of each, expected of the default, confusion, losses, encodings.
+    assert parser.figures == 1 + 5 + 1 + 5 + 4 + 5
 
 
 def test_the_same_demo_gives_the_same_figures_and_weights(demo, tmp_path):

@@ -163,6 +163,15 @@ class TestExpectedAccuracy:
             model.expected_accuracy(world.x, world.training_labels, world.u, bins=5)
         assert equal(before, weights(model))
 
+    def test_the_second_training_is_as_long_as_the_first(self, monkeypatch):
+        world = hours(rows=400, seed=113)
+        model = CIDAClassifier(random_state=0)
+        monkeypatch.setattr("cida.estimators.schedule._default_steps", lambda m, r, b: 30)
+        model.fit(world.x, world.training_labels, domain_index=world.u)
+        monkeypatch.setattr("cida.estimators.schedule._default_steps", lambda m, r, b: 1 / 0)
+        with pytest.warns(CidaWarning, match="farther from the source"):
+            assert model.expected_accuracy(world.x, world.training_labels, world.u)
+
     def test_a_model_without_an_index_is_refused(self):
         world = moons(rows=300, seed=111)
         model = CIDAClassifier(steps=5).fit(world.x, world.y)

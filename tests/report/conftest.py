@@ -26,7 +26,7 @@ class Reader(HTMLParser):
         super().__init__()
         self.open, self.ids, self.headings, self.fetched = [], [], [], []
         self.nameless, self.tags, self.links, self.labels = [], [], [], []
-        self.scripts, self.cells, self.text = [], [], []
+        self.scripts, self.data, self.cells, self.text = [], [], [], []
 
     def handle_starttag(self, tag, attrs):
         found = dict(attrs)
@@ -48,6 +48,7 @@ class Reader(HTMLParser):
         if tag in ("td", "th"):
             self.cells.append("")
         if tag == "script":
+            self.data.append(found.get("type") == "application/json")
             self.scripts.append("")
         for name, value in attrs:
             assert not name.startswith("on"), f"{name}={value}"

@@ -90,7 +90,10 @@ class Demo:
             title = f"{recipe.title}, seed {seed}"
             with watching(f"{title:<26}", console) as watchers:
                 folder, origin = self._folder(name, seed), self._origin(name, seed)
-                outcomes.append(run_recipe(recipe, sample, seed, folder, watchers, origin))
+                # What to expect of the default is told too, by a second training.
+                outcomes.append(
+                    run_recipe(recipe, sample, seed, folder, watchers, origin, name == "default")
+                )
         return outcomes
 
     def _folder(self, method: str, seed: int) -> Path:

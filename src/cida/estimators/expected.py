@@ -63,7 +63,8 @@ def expected_of_rows(model: CIDAClassifier, rows: Rows, bins: int) -> list[Expec
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)  # said when the model itself was fitted
         twin = clone(model).set_params(space=model.space_, standardise=False, restarts=1)
-        twin.set_params(index_in_encoder=model.choices_.index_mode, verbose=False, callbacks=None)
+        twin.set_params(index_in_encoder=model.choices_.index_mode, steps=model.n_steps_)
+        twin.set_params(verbose=False, callbacks=None)
         twin.fit_rows(rows.hiding(hidden))
     asked = Field.of(model.space_, rows.hiding(hidden))
     known = hidden[asked.row]

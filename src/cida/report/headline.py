@@ -8,11 +8,10 @@ from typing import Any
 
 from cida.benchmarks.suites import detail_table, paper_table, turned
 from cida.benchmarks.tables import Cells, ResultLine, cells, result_lines
-from cida.diagnostics.expected import Expected
 from cida.report.chapters import Chapter, Task
 from cida.report.parts import Part, folded, listed, soft, table
 from cida.report.runs import Run
-from cida.report.trust import FOUND, NONE
+from cida.report.trust import FOUND, NONE, mean_expected
 
 __all__ = ["best_words", "headline"]
 
@@ -125,7 +124,7 @@ def _own_tables(chapter: Chapter) -> Part:
                     "source rows": _count(run.words.get("source_rows")),
                     "held-out source": _held_out(run.words.get("figures")),
                     "does z tell the index?": _verdict(run),
-                    "expected on the target": expected_words(run),
+                    "expected on the target": _expected(run),
                 }
             )
     if len(chapter.runs) == 1:
@@ -154,14 +153,6 @@ def _verdict(run: Run) -> str:
     return "none found" if first.startswith(NONE) else "not known"
 
 
-def expected_words(run: Run) -> str:
-    """The mean over the target rows of what is expected, and of its interval."""
-    cells: Sequence[Expected] = run.view.expected if run.view is not None else ()
-    if not cells:
-        return "not known"
-    count = sum(cell.n for cell in cells)
-    score, low, high = (
-        100 * sum(cell.n * value for cell, value in zip(cells, values, strict=True)) / count
-        for values in zip(*((c.score, c.low, c.high) for c in cells), strict=True)
-    )
-    return f"{score:.0f} % ({low:.0f} to {high:.0f})"
+def _expected(run: Run) -> str:
+    cells = run.view.expected if run.view is not None else ()
+    return mean_expected(cells) if cells else "not known"

@@ -234,8 +234,8 @@ def _missing(task: Task, explored: bool) -> str:
         told.append(f"{', '.join(blind)}: these methods have no encoding to look at.")
     if not any(view.expected for m in task.methods for view in m.views):
         told.append(
-            "No expected accuracy was kept with these runs: cida fit makes it, and in Python "
-            "model.expected_accuracy(X, y, domain_index=u)."
+            "No expected accuracy was kept with these runs: cida fit and cida reproduce --expected "
+            "make it, and in Python model.expected_accuracy(X, y, domain_index=u)."
         )
     return listed(told, "soft missing")
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from cida.benchmarks.tables import Cells
-from cida.diagnostics import certify
+from cida.diagnostics import Expected, certify
 from cida.report.along import source_bands
 from cida.report.chapters import Chapter, Method, Task
 from cida.report.parts import Part, charts_of, figure, folded, legend, listed, soft, table
@@ -28,6 +28,7 @@ __all__ = [
     "certify_runs",
     "doctor",
     "expected",
+    "mean_expected",
     "to_certify",
 ]
 
@@ -243,13 +244,17 @@ def _stretches(numbers: Sequence[int]) -> list[list[int]]:
 
 
 def _mean_words(method: Method) -> str:
-    cells = _cells(method)
+    return f"on the whole target {mean_expected(_cells(method))}"
+
+
+def mean_expected(cells: Sequence[Expected]) -> str:
+    """The mean over the target rows of what is expected, and of its interval."""
     count = sum(cell.n for cell in cells)
     score, low, high = (
-        100 * sum(cell.n * getattr(cell, name) for cell in cells) / count
-        for name in ("score", "low", "high")
+        100 * sum(cell.n * value for cell, value in zip(cells, values, strict=True)) / count
+        for values in zip(*((c.score, c.low, c.high) for c in cells), strict=True)
     )
-    return f"on the whole target {score:.0f} % ({low:.0f} to {high:.0f})"
+    return f"{score:.0f} % ({low:.0f} to {high:.0f})"
 
 
 def _expected_lines(method: Method) -> list[Cells]:
