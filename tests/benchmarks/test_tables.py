@@ -105,3 +105,10 @@ def test_a_published_number_without_intervals_has_no_line_of_its_own():
     rows = [turned_row("cida", 0, 0.9, 0.8, 0.4)]
     lines = result_lines(rows, TITLES, {"cida": Record(0.9, "all", "a story")}, by_index=True)
     assert len(cells(lines)) == 1
+
+
+def test_a_method_of_one_seed_among_others_of_several_keeps_its_cells_in_their_columns():
+    rows = [row("source-only", 0, 0.5, 1.2), row("cida", 0, 0.7, 3.0), row("cida", 1, 0.9, 3.0)]
+    one, several = cells(result_lines(rows, TITLES))
+    assert list(one) == list(several)
+    assert (one["std"], one["seconds"]) == ("", "1")

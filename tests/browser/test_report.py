@@ -210,3 +210,38 @@ def test_the_largest_report_opens_soon(open_file, large, capsys):
     assert large.stat().st_size < 10_000_000
     assert seconds < 5 * SECONDS  # other work may be going on beside it
     assert overflow(page) <= 0
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """A report of two tasks, one of which has a dial."""
+    folder = tmp_path_factory.mktemp("worlds")
+    command = ["reproduce", "worlds", "--tasks", "plane", "hours", "--methods", "source-only"]
+    more = ["--seeds", "1", "--first-seed", "100", "--steps", "25", "--no-figures"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)
+        assert main([*command, *more, "--out", str(folder)]) == 0
+    return folder / "report.html"
+
+
+def test_each_of_several_tasks_has_an_explorer_that_starts_when_it_is_reached(open_file, several):
+    page = open_file(several)
+    sections = page.locator("section.explorer")
+    assert sections.count() == 2
+    assert sections.nth(0).get_attribute("data-ready") == "true"
+    assert sections.nth(1).get_attribute("data-ready") is None
+    sections.nth(1).scroll_into_view_if_needed()
+    page.locator("section.explorer >> nth=1").locator(".ex-panel").first.wait_for()
+    value = sections.nth(1).locator(".ex-value").first
+    before = value.inner_text()
+    other = sections.nth(0).locator(".ex-value").first.inner_text()
+    sections.nth(1).locator("input[type=range], [role=slider]").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert value.inner_text() != before
+    assert sections.nth(0).locator(".ex-value").first.inner_text() == other
+
+
+def test_on_paper_no_explorer_is_left_out(open_file, several):
+    page = open_file(several)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("section.explorer[data-ready]").count() == 2

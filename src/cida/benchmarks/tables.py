@@ -134,8 +134,9 @@ def paper_lines(lines: Sequence[ResultLine]) -> list[Cells]:
 def cells(lines: Sequence[ResultLine]) -> list[Cells]:
     """All cells of the table by column, ours first; every row has every column."""
     mine = [line.words() for line in lines]
-    empty = dict.fromkeys(mine[0], "")
-    return [*mine, *({**empty, **line} for line in paper_lines(lines))]
+    # A method of one seed among others of several has no spread.
+    empty = dict.fromkeys(max(mine, key=len), "")
+    return [{**empty, **line} for line in (*mine, *paper_lines(lines))]
 
 
 def markdown(found: Sequence[Cells]) -> str:

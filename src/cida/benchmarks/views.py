@@ -127,7 +127,8 @@ def _plane(model: Any, x: Array, u: Array, classes: tuple[str, ...] | None) -> P
     made = np.reshape(grid, (*(len(s) for s in stops), SIDE, SIDE))
     if classes is None:
         made = (made - made.min()) / max(float(np.ptp(made)), 1e-12)
-    return Plane(x, (low[0], high[0], low[1], high[1]), stops, made)
+    left, bottom, right, top = (float(end) for end in (*low, *high))
+    return Plane(x, (left, right, bottom, top), stops, made)
 
 
 # --- images that u turns -------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from cida.diagnostics.expected import Expected
 from cida.diagnostics.view import Plane, Turned, View
 from cida.space import Periodic, Space
 
-__all__ = ["assets", "explorer", "explorer_data"]
+__all__ = ["assets", "explorer", "explorer_data", "explorer_section"]
 
 Array = np.ndarray[Any, Any]
 Words = dict[str, Any]
@@ -42,16 +42,21 @@ def explorer(views: Mapping[str, View], first: Sequence[str] = ()) -> str:
     ``first`` are the titles shown at first: if not given, the best of those that saw no target
     label, Source-Only and one more.
     """
-    if not views:
-        return ""
+    return explorer_section(views, first) + assets() if views else ""
+
+
+def explorer_section(
+    views: Mapping[str, View], first: Sequence[str] = (), place: str = "explorer", level: int = 2
+) -> str:
+    """One of several explorers of a page, which needs the `assets` behind the last of them."""
     words = json.dumps(explorer_data(views, first), ensure_ascii=False, separators=(",", ":"))
     safe = words.replace("<", "\\u003c")  # so that no name can end the script
     return (
-        '<section class="explorer" aria-labelledby="explorer"><h2 id="explorer">Explorer</h2>'
-        f'<p class="soft">{INTRODUCTION}</p>'
+        f'<section class="explorer" aria-labelledby="{place}"><h{level} id="{place}">Explorer'
+        f'</h{level}><p class="soft">{INTRODUCTION}</p>'
         f'<script type="application/json" class="explorer-data">{safe}</script>'
         "<noscript><p>The explorer needs JavaScript, which is in this file.</p></noscript>"
-        f"</section>{assets()}"
+        "</section>"
     )
 
 

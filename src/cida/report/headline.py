@@ -44,7 +44,7 @@ def _one_task(chapter: Chapter) -> Part:
     rows = task.rows
     intervals = chapter.experiment.startswith("rotating")
     lines = result_lines(rows, chapter.titles, records, by_index=intervals)
-    found = _even(cells(lines))
+    found = cells(lines)
     best = task.best.title if task.best is not None else ""
     most = max(line.seeds for line in lines)
     seeds = f"{most} seed{'s' if most > 1 else ''}"
@@ -55,14 +55,6 @@ def _one_task(chapter: Chapter) -> Part:
     more = chapter.words.columns if intervals or "fresh" in found[0] else ""
     html = table(found, f"{chapter.words.title}: accuracy in %", best) + soft(notes)
     return Part("Results", html + soft(more) + soft(_stories(lines)), tables={"results": found})
-
-
-def _even(found: Sequence[Cells]) -> list[Cells]:
-    """Every line with every column: a method of one seed has no spread."""
-    names = list(
-        dict.fromkeys(name for line in sorted(found, key=len, reverse=True) for name in line)
-    )
-    return [{name: line.get(name, "") for name in names} for line in found]
 
 
 def _stories(lines: Sequence[ResultLine]) -> str:

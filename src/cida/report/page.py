@@ -12,7 +12,7 @@ from cida.report.along import accuracy_along
 from cida.report.chapters import Chapter, Task, chapters_of
 from cida.report.confusion import confusion_along
 from cida.report.encodings import encodings
-from cida.report.explorer import explorer
+from cida.report.explorer import assets, explorer_section
 from cida.report.headline import best_words, headline
 from cida.report.losses import losses
 from cida.report.palette import asset, page_style
@@ -35,6 +35,8 @@ from cida.report.words import SIMULATED
 __all__ = ["Page", "report_page"]
 
 MOST_LINKS = 16
+MOST_RUNS, FEW_RUNS = 60, 4  # in the explorer of a page's only task, and of one of several
+MOST_EXPLORED = 5_000_000  # characters of all explorers of a page
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,12 @@ class _Book:
     figures: dict[str, Chart] = field(default_factory=dict)
     tables: dict[str, Sequence[Cells]] = field(default_factory=dict)
     places: set[str] = field(default_factory=set)
+    explorers: int = 0  # how many characters they have
 
     def place(self, title: str) -> str:
         """A name in the page that no other place has."""
         name, number = slug(title), 1
-        while name in self.places or name == "explorer":
+        while name in self.places:
             number += 1
             name = f"{slug(title)}-{number}"
         self.places.add(name)
@@ -79,6 +82,22 @@ class _Book:
         start = f"{slug(before)}-" if before else ""
         self.figures |= {f"{start}{name}": chart for name, chart in part.figures.items()}
         self.tables |= {f"{start}{name}": cells for name, cells in part.tables.items()}
+
+    def explore(self, task: Task, level: int, before: str, most: int) -> bool:
+        """The explorer of a task, if it has views and the page has room for it."""
+        titles = _shown_first(task)
+        views = {m.title: m.views[0] for m in task.methods if m.views}
+        chosen = [t for t in views if t in list(dict.fromkeys([*titles, *views]))[:most]]
+        if not views:
+            return True
+        place = self.place(f"{before} Explorer")
+        section = explorer_section({t: views[t] for t in chosen}, titles, place, level)
+        if self.explorers and self.explorers + len(section) > MOST_EXPLORED:
+            return False
+        self.explorers += len(section)
+        self.contents.append((level, place, "Explorer"))
+        self.body.append(section)
+        return True
 
 
 def report_page(
@@ -100,6 +119,8 @@ def report_page(
     book = _Book()
     for chapter in chapters:
         _write_chapter(book, chapter, known, alone=len(chapters) == 1)
+    if book.explorers:
+        book.body.append(assets())
     name = title or _title(chapters)
     page = Template(asset("page.html")).substitute(
         title=escape(name),
@@ -178,11 +199,8 @@ def _write_chapter(book: _Book, chapter: Chapter, known: Certificates, alone: bo
 def _write_task(
     book: _Book, chapter: Chapter, task: Task, known: Certificates, level: int, before: str
 ) -> None:
-    if level == 2:  # one of it in a page
-        views = {m.title: m.views[0] for m in task.methods if m.views}
-        book.body.append(explorer(views, _shown_first(task)))
-        if views:
-            book.contents.append((2, "explorer", "Explorer"))
+    # The only task of a page has all its runs in the explorer, one of several a few.
+    explored = book.explore(task, level, before, MOST_RUNS if level == 2 else FEW_RUNS)
     if chapter.own_tables:
         book.add(_understood(task), level, before)
         book.add(predictions(task, level + 1), level, before)
@@ -193,7 +211,7 @@ def _write_task(
     book.add(doctor(task), level, before)
     book.add(losses(task, level + 1), level, before)
     book.add(encodings(task, level + 1), level, before)
-    book.body.append(_missing(task, explored=level == 2))
+    book.body.append(_missing(task, explored))
 
 
 def _shown_first(task: Task) -> list[str]:
@@ -220,10 +238,8 @@ def _missing(task: Task, explored: bool) -> str:
     """Which sections are not there, and why."""
     without = [m.title for m in task.methods if not m.views]
     told = []
-    if task.view is not None and not explored:
-        told.append(
-            "A page has one explorer, for runs of one task: make a report of this task's alone."
-        )
+    if not explored:
+        told.append("No room for another explorer: make a report of this task's runs alone.")
     if without:
         told.append(
             f"Explorer, confusion, encodings and certificate are missing for {', '.join(without)}: "

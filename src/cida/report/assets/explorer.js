@@ -196,4 +196,21 @@ function start(section) {
   section.dataset.ready = "true";
 }
 
-document.querySelectorAll("section.explorer").forEach(start);
+// The first at once, others when they are about to be seen: a long page opens as quickly as a short one.
+const [first, ...others] = document.querySelectorAll("section.explorer");
+const soon = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    soon.unobserve(target);
+    start(target);
+  }
+}, { rootMargin: "800px" });
+if (first) start(first);
+others.forEach((section) => soon.observe(section));
+window.addEventListener("beforeprint", () => {
+  for (const section of others) {
+    if (section.dataset.ready) continue;
+    soon.unobserve(section);
+    start(section);
+  }
+});
