@@ -17,6 +17,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+MARGIN = 24  # pixels around a part of the page
 DEMO = ["demo", "--out", "runs/demo"]
 DIGITS = ["reproduce", "rotating-mnist", "--protocol", "development", "--first-seed", "100"]
 DIGITS += ["--seeds", "1", "--methods", "source-only", "cida", "histogram", "--no-figures"]
@@ -49,8 +50,14 @@ def look(browser, report, scheme="light", height=1000):
 
 
 def take(page, path, selector=None):
+    page.evaluate("document.activeElement.blur()")
     page.evaluate("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
-    (page if selector is None else page.locator(selector).first).screenshot(path=path)
+    whole = {}
+    if selector is not None:
+        box = page.locator(selector).first.bounding_box()
+        edges = {"x": box["x"] - MARGIN, "y": box["y"], "height": box["height"] + MARGIN}
+        whole = {"clip": {**edges, "width": box["width"] + 2 * MARGIN}, "full_page": True}
+    page.screenshot(path=path, **whole)
     print(path)
 
 
@@ -66,8 +73,7 @@ def main():
         take(page, folder / "explorer.png", ".explorer")
         page = look(browser, digits, scheme="dark")
         page.locator("[role=slider]").first.focus()
-        for _ in range(5):
-            page.keyboard.press("PageUp")
+        page.keyboard.press("PageUp")
         take(page, folder / "explorer-digits.png", ".explorer")
 
 

@@ -36,8 +36,8 @@ def test_points_of_a_plane_have_a_grid_at_every_stop():
     # The corner of the grid at the last stop is what the model says of that corner there.
     corner = np.array([[right, bottom]])
     last = np.array([plane.stops[0][-1]])
-    asked = model.predict_proba(corner, domain_index=last)[0, 1]
-    assert plane.grid[-1, 0, -1] == pytest.approx(asked, abs=1e-5)
+    no, yes = model.predict_proba(corner, domain_index=last)[0]
+    assert plane.grid[-1, 0, -1] == pytest.approx(np.log(yes / no), abs=1e-5)
 
 
 def test_a_regression_has_numbers_and_a_grid_between_0_and_1():

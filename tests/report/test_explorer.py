@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.decomposition import PCA
 
+from cida.benchmarks.views import SIDES, STOPS
 from cida.diagnostics.expected import Expected
 from cida.diagnostics.view import Plane, Turned, View
 from cida.report.explorer import _Arrays, explorer, explorer_data, source_ranges
@@ -38,6 +39,7 @@ def view(rows=60, classes=("no", "yes"), columns=1, seed=0, side=4, **changes):
     x = rng.normal(size=(rows, 2))
     stops = tuple(np.linspace(0, 10, 5) for _ in range(columns))
     grid = rng.uniform(size=(*(5 for _ in range(columns)), side, side))
+    grid = grid if classes is None else 80 * (grid - 0.5)
     return View(**{
         "space": Line() if columns == 1 else Product([Line()] * columns),
         "index": tuple(f"u{k}" for k in range(columns)),
@@ -88,8 +90,8 @@ def test_what_the_page_decodes_is_the_view(columns):
     np.testing.assert_array_equal(arrays[run["truth"]], shown.truth)
     np.testing.assert_allclose(arrays[run["probabilities"]], shown.predicted, atol=0.5 / 255 + 1e-9)
     np.testing.assert_allclose(arrays[run["plane"]["across"]], shown.plane.x[:, 0], atol=1e-4)
-    logit = np.log(shown.plane.grid / (1 - shown.plane.grid)).clip(-8, 8)
-    np.testing.assert_allclose(arrays[run["plane"]["grid"]], logit, atol=8 / 255 + 1e-9)
+    odds = shown.plane.grid.clip(-30, 30)
+    np.testing.assert_allclose(arrays[run["plane"]["grid"]], odds, atol=30 / 65534 + 1e-9)
 
 
 def test_of_a_regression_numbers_are_kept_and_the_grid_is_a_share():
@@ -254,7 +256,7 @@ def test_twelve_methods_stay_below_three_megabytes():
     views = {}
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        grid = rng.uniform(size=(9, 9, 40, 40))
+        grid = rng.uniform(-30, 30, size=(*STOPS[1:] * 2, *SIDES[1:] * 2))
         made = view(rows=1500, columns=2, seed=seed)
         plane = Plane(made.plane.x, made.plane.box, (np.linspace(0, 10, 9),) * 2, grid)
         views[str(seed)] = view(rows=1500, columns=2, seed=seed, plane=plane)

@@ -135,7 +135,8 @@ def cells(lines: Sequence[ResultLine]) -> list[Cells]:
     """All cells of the table by column, ours first; every row has every column."""
     mine = [line.words() for line in lines]
     # A method of one seed among others of several has no spread.
-    empty = dict.fromkeys(max(mine, key=len), "")
+    most = max(mine, key=lambda line: len(line))
+    empty = dict.fromkeys(most, "")
     return [{**empty, **line} for line in (*mine, *paper_lines(lines))]
 
 

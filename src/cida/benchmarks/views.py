@@ -23,8 +23,9 @@ __all__ = ["Shown", "Shows", "view_of"]
 Array = np.ndarray[Any, Any]
 
 STOPS = (31, 9)  # along u, and along each of two index columns
-SIDE = 40  # of the grid over a plane
+SIDES = (40, 28)  # of the grid over a plane, for one and for two index columns
 MARGIN = 0.06  # of the plane beyond its points
+LEAST_CHANCE = 1e-13  # log-odds of 30 are as good as certain
 DEGREES = 5  # between the angles at which images are turned
 
 
@@ -114,19 +115,23 @@ def _plane(model: Any, x: Array, u: Array, classes: tuple[str, ...] | None) -> P
         return None
     if classes is not None and len(classes) != 2:
         return None
+    count, side = STOPS[u.shape[1] - 1], SIDES[u.shape[1] - 1]
     low, high = x.min(0), x.max(0)
     low, high = low - MARGIN * (high - low), high + MARGIN * (high - low)
-    across, up = (np.linspace(a, b, SIDE) for a, b in zip(low, high, strict=True))
+    across, up = (np.linspace(a, b, side) for a, b in zip(low, high, strict=True))
     points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2).astype(x.dtype)
-    count = STOPS[u.shape[1] - 1]
     stops = tuple(np.linspace(c.min(), c.max(), count) for c in u.T)
-    grid = [
-        _predicted(model, points, np.tile(place, (len(points), 1)), classes)[:, -1]
-        for place in product(*stops)
-    ]
-    made = np.reshape(grid, (*(len(s) for s in stops), SIDE, SIDE))
+    found = np.stack(
+        [
+            _predicted(model, points, np.tile(place, (len(points), 1)), classes)
+            for place in product(*stops)
+        ]
+    )
     if classes is None:
-        made = (made - made.min()) / max(float(np.ptp(made)), 1e-12)
+        made = (found - found.min()) / max(float(np.ptp(found)), 1e-12)
+    else:  # probabilities near 1 have no digits left, those near 0 have
+        made = np.diff(np.log(np.clip(found, LEAST_CHANCE, 1)), axis=-1)
+    made = made.reshape(*(len(s) for s in stops), side, side)
     left, bottom, right, top = (float(end) for end in (*low, *high))
     return Plane(x, (left, right, bottom, top), stops, made)
 

@@ -28,8 +28,9 @@ class Plane:
     """Rows that are points of a plane, and what is predicted all over it as u moves.
 
     ``x`` has two columns; ``box`` is left, right, bottom, top. ``stops`` are the values of each
-    index column at which ``grid[k1, (k2,) row, column]`` was made: the probability of the second
-    class, or the prediction as a share of its range; row 0 is at the bottom.
+    index column at which ``grid[k1, (k2,) row, column]`` was made: the log-odds of the second
+    class, whose zero is where a boundary is, or the prediction as a share of its range; row 0 is at
+    the bottom.
     """
 
     x: Array

@@ -32,7 +32,7 @@ INTRODUCTION = (
 )
 SHOWN = 3  # runs at first
 APART = 0.04  # of the range: source rows that are closer have nothing between them
-MOST_SURE = 8.0  # the largest logit on a plane
+MOST_SURE = 30.0  # the largest log-odds on a plane
 UNKNOWN = 65535  # in 16 bits
 
 
@@ -303,20 +303,19 @@ def _components(z: Array) -> Array:
 
 
 def _plane(plane: Plane, regression: bool, arrays: _Arrays) -> Words:
-    """Probabilities as logits: between nodes and stops a boundary moves, and does not fade over."""
+    """Log-odds: between nodes and stops a boundary moves, and does not fade over."""
     left, right, bottom, top = (float(side) for side in plane.box)
     return {
         "box": [left, right, bottom, top],
         "across": arrays.add(plane.x[:, 0], 16, left, right),
         "up": arrays.add(plane.x[:, 1], 16, bottom, top),
         "stops": [stops.tolist() for stops in plane.stops],
-        "grid": arrays.shares(plane.grid) if regression else _logits(plane.grid, arrays),
+        "grid": arrays.shares(plane.grid) if regression else _log_odds(plane.grid, arrays),
     }
 
 
-def _logits(probabilities: Array, arrays: _Arrays) -> int:
-    inside = np.clip(probabilities.astype(np.float64), 1e-12, 1 - 1e-12)
-    return arrays.add(np.log(inside / (1 - inside)), 8, -MOST_SURE, MOST_SURE)
+def _log_odds(grid: Array, arrays: _Arrays) -> int:
+    return arrays.add(grid.astype(np.float64), 16, -MOST_SURE, MOST_SURE)
 
 
 def _turned(turned: Turned, classes: Sequence[str], code: Array, arrays: _Arrays) -> Words:

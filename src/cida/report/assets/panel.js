@@ -265,6 +265,7 @@ function makePanel(run, world, redraw) {
   if (cloud) foot.append(captioned("encodings", cloud.canvas));
   foot.append(captioned("predicted near", bars.root));
   root.append(foot);
+  root.style.setProperty("--parts", root.children.length);
   let kept = null; // colours for a scheme and a choice
   let said = "";
 
