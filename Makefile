@@ -10,6 +10,7 @@ TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 .PHONY: demo test lint browser docs screenshots speed clean
 
 demo: $(VENV)/.installed
+	@echo "cida is installed in $(VENV): . $(BIN)/activate"
 	$(BIN)/cida demo
 
 test: lint browser
@@ -46,7 +47,7 @@ $(VENV)/bin/python:
 # torch alone, first and pinned: a range might bring the much larger build for graphics cards.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -q -c constraints.txt $(TORCH)
-	$(PIP) install -q -c constraints.txt -e .
+	$(PIP) install -q -c constraints.txt -e ".[tables,plot]"
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed

@@ -85,7 +85,7 @@ GIVEN = {
     "README.md": {
         "from cida import CIDAClassifier": CIRCLE,
         "from cida import CIDARegressor": TWO_COLUMNS,
-        "pip install '.[tables]'": PATIENTS,
+        "cida fit patients.csv": PATIENTS,
     },
     "export.md": {"pip install": FIT},
     "report.md": {"cida demo": DEMO},

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from pathlib import Path
 
-__all__ = ["JobError", "did_you_mean", "nearest"]
+__all__ = ["JobError", "did_you_mean", "nearest", "nearest_file"]
 
 
 class JobError(Exception):
@@ -29,3 +30,13 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
     """
     hint = nearest(name, names) if isinstance(name, str) else None
     return f"did you mean {hint}? " if hint else ""
+
+
+def nearest_file(path: Path, suffixes: Collection[str]) -> str:
+    """``did you mean machines.csv? `` where a file beside it has a similar name; or nothing."""
+    try:
+        beside = [one for one in sorted(path.parent.iterdir()) if one.suffix.lower() in suffixes]
+    except OSError:  # there is no such folder, or it is not ours to look into
+        return ""
+    hint = nearest(path.name, [one.name for one in beside if one.is_file()])
+    return f"did you mean {path.parent / hint}? " if hint else ""

@@ -1,10 +1,12 @@
 import json
+import warnings
 from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
 
+from cida import CidaWarning
 from cida.benchmarks.grid import Task, one_thread, run_grid
 from cida.benchmarks.runner import read_outcome, run_recipe
 from cida.benchmarks.toys import FRESH
@@ -50,6 +52,16 @@ def test_two_at_a_time_find_the_same_numbers_and_weights(grid, tmp_path):
         model = "model.safetensors"
         weights = [e.task.folder.joinpath(model).read_bytes() for e in (one, two)]
         assert weights[0] == weights[1]
+
+
+def test_what_the_doctor_finds_is_left_to_the_report_which_names_the_run(tmp_path):
+    task = Task("circle", "paper", "points", "cida", 100, tmp_path / "cida-seed100", steps=200)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        (ended,) = run_grid([task], 1, lambda _: None)
+    assert ended.failure == ""
+    assert [one for one in told if issubclass(one.category, CidaWarning)] == []
+    assert read_outcome(task.folder, task.recipe).model.findings_
 
 
 def test_fresh_points_are_another_draw_scaled_as_the_first(grid):

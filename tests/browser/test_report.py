@@ -6,6 +6,7 @@ import sys
 import time
 import warnings
 
+import numpy as np
 import pytest
 
 from cida.cli import main
@@ -222,6 +223,48 @@ def several(tmp_path_factory):
         warnings.simplefilter("ignore", CidaWarning)
         assert main([*command, *more, "--out", str(folder)]) == 0
     return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """The report of a table of one's own."""
+    folder = tmp_path_factory.mktemp("own")
+    rng = np.random.default_rng(100)
+    lines = ["heat,state,a,b"]
+    for heat, code, (a, b) in zip(
+        rng.uniform(-10, 45, 400), rng.integers(0, 2, 400), rng.normal(size=(400, 2)), strict=True
+    ):
+        state = ("fails", "holds")[code] if heat < 20 else ""
+        lines.append(f"{heat:.2f},{state},{a + 2 * code:.3f},{b:.3f}")
+    (folder / "own.csv").write_text("\n".join(lines) + "\n")
+    words = ["fit", str(folder / "own.csv"), "--label", "state", "--index", "heat"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)
+        more = ["--steps", "30", "--seed", "100", "--out", str(folder / "run")]
+        assert main([*words, *more]) == 0
+    return folder / "run/report.html"
+
+
+def test_on_a_narrow_page_the_head_of_a_table_has_two_lines_at_most(open_file, own):
+    page = open_file(own, viewport={"width": 420, "height": 900})
+    height, line = page.evaluate(
+        "(() => { const head = document.querySelector('table').tHead; return "
+        "[head.getBoundingClientRect().height, parseFloat(getComputedStyle(head).lineHeight)]; })()"
+    )
+    assert height < 2.9 * line
+    assert overflow(page) <= 0
+
+
+def test_a_lone_chart_takes_more_of_a_wide_page(open_file, own):
+    page = open_file(own, viewport={"width": 1200, "height": 900})
+    widths = page.locator(".panels.one > figure").evaluate_all("all => all.map(f => f.clientWidth)")
+    assert widths
+    assert all(600 < width <= 640 for width in widths)
+    pair = page.locator(".panels.two > figure").evaluate_all("all => all.map(f => f.clientWidth)")
+    assert all(width > 500 for width in pair)
+    strip = page.locator(".strip").first
+    drawn = strip.locator("svg").first.evaluate("one => one.getBoundingClientRect().width")
+    assert drawn > 124
 
 
 def test_each_of_several_tasks_has_an_explorer_that_starts_when_it_is_reached(open_file, several):

@@ -1,12 +1,16 @@
 import json
 import subprocess
 import sys
+import warnings
 from html.parser import HTMLParser
 
 import pytest
+from rich.console import Console
 
+from cida import CidaWarning
 from cida.benchmarks.speed_images import ImageTime, image_times
 from cida.cli import main
+from cida.cli.output import named_warnings
 from cida.version import __version__
 
 
@@ -31,6 +35,32 @@ def test_the_demo_prints_a_line_for_each_method_with_its_gain(demo):
     for title in ("Source-Only", "CIDA (L2)", "PCIDA (Gaussian)", "Histogram head", "moving frame"):
         assert title in result.stdout
     assert "gain" in result.stdout
+
+
+def test_warnings_of_a_run_are_said_behind_it_with_its_name_and_once(tmp_path, capsys):
+    words = ["--methods", "source-only", "cida", "--steps", "200", "--first-seed", "100"]
+    assert main(["demo", *words, "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    collapsed = [line for line in lines if "predictions-collapsed" in line]
+    assert "CIDA (L2), seed 100" in [line.split(": ")[0] for line in collapsed]
+    assert len(lines) == len(set(lines))
+    assert "predictions-collapsed" not in said.err
+
+
+def test_other_warnings_go_on_as_they_are():
+    console = Console(record=True, width=80)
+
+    def train():
+        with named_warnings("Histogram head, seed 3", console):
+            for _ in range(2):
+                warnings.warn("slow: it [was] so", CidaWarning, stacklevel=1)
+            warnings.warn("not ours", UserWarning, stacklevel=1)
+
+    with pytest.warns(UserWarning, match="not ours") as told:
+        train()
+    assert [str(one.message) for one in told] == ["not ours"]
+    assert console.export_text() == "Histogram head, seed 3: slow: it [was] so\n"
 
 
 def test_results_json_has_the_contracted_fields(demo):

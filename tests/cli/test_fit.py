@@ -337,6 +337,21 @@ def test_what_cannot_be_predicted_is_one_sentence_and_exit_code_2(
     assert list(tmp_path.iterdir()) == [data]
 
 
+def test_of_a_file_that_is_not_there_fit_and_predict_name_the_nearest(
+    run, files, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    typed = str(files / "wart.csv")
+    said = f"DATA is {typed}, which is no file; did you mean {files / 'ward.csv'}? give a .csv"
+    for words in (
+        ["fit", typed, "--label", "y", "--index", "u", "--out", "run"],
+        ["predict", str(run), typed, "--out", "x.csv"],
+    ):
+        assert main(words) == 2
+        assert said in said_once(capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

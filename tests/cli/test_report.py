@@ -71,6 +71,53 @@ def test_several_folders_go_into_the_file_that_is_named(copied, tmp_path, capsys
     assert lines_of(capsys)[-1] == str(out.resolve())
 
 
+def test_several_folders_have_their_report_here_and_keep_their_own(copied, monkeypatch, capsys):
+    first = copied / RUNS[0]
+    (first / "report.html").write_text("of its own")
+    (copied.parent / "here").mkdir()
+    monkeypatch.chdir(copied.parent / "here")
+    words = ["report", *(str(copied / run) for run in RUNS), "--no-files"]
+    for _ in range(2):  # its own it may replace
+        assert main(words) == 0
+        assert lines_of(capsys)[-1] == str(copied.parent / "here/report.html")
+    assert (first / "report.html").read_text() == "of its own"
+    assert "Histogram head" in (copied.parent / "here/report.html").read_text()
+
+
+def test_one_folder_named_twice_is_one(copied, monkeypatch, capsys):
+    monkeypatch.chdir(copied)
+    assert main(["report", RUNS[0], f"{RUNS[0]}/", "--no-files"]) == 0
+    assert lines_of(capsys)[-1] == str(copied / RUNS[0] / "report.html")
+
+
+def test_a_file_that_is_not_ours_is_not_replaced(copied, monkeypatch, capsys):
+    monkeypatch.chdir(copied.parent)
+    (copied.parent / "report.html").write_text("<p>My own words.</p>")
+    words = ["report", *(f"runs/{run}" for run in RUNS), "--no-files"]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "was not made by cida" in error
+    assert "--out" in error
+    assert len(error.strip().splitlines()) == 1
+    assert (copied.parent / "report.html").read_text() == "<p>My own words.</p>"
+    assert main([*words, "--out", "report.html"]) == 0  # said so, it is
+
+
+@pytest.mark.parametrize(
+    ("where", "named"),
+    [(RUNS[0], [".", f"../{RUNS[1]}"]), (".", list(RUNS)), (".", [".", RUNS[0]])],
+)
+def test_from_within_a_folder_of_runs_its_report_is_not_replaced(
+    where, named, copied, monkeypatch, capsys
+):
+    before = (copied / "report.html").read_bytes()
+    monkeypatch.chdir(copied / where)
+    assert main(["report", *named, "--no-files"]) == 2
+    assert "with --out" in capsys.readouterr().err
+    assert (copied / "report.html").read_bytes() == before
+    assert not (copied / RUNS[0] / "report.html").exists()
+
+
 def test_a_second_report_is_the_same_file(copied):
     assert main(["report", str(copied), "--no-files"]) == 0
     first = (copied / "report.html").read_bytes()

@@ -1,6 +1,7 @@
 """The alignment certificate, as a user reads it."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,9 @@ import torch
 from cida.datasets import circle, ladder
 from cida.diagnostics import Certificate, certify
 from cida.diagnostics.certificate import FEWEST_ROWS, LEVEL, family_p, judge
+from cida.diagnostics.certificate_words import KINDS, PAIRS
 from cida.diagnostics.directions import Strata
+from cida.diagnostics.independence import TESTS
 from cida.space import Line, Periodic, Product
 
 ROWS = 1200
@@ -56,7 +59,9 @@ def test_where_nothing_is_found_the_words_say_what_would_have_been(found):
     assert not none.dependence_found
     assert none.marginal.culprits == []
     words = first_words(none)
-    assert words.startswith("No dependence of z on u found (p = ")
+    assert words.startswith(
+        "The encoding shows no trace of u: no dependence of z on u was found (p"
+    )
     assert "With 1,200 rows a dependence that explains" in words
     assert "would have been seen at least 95 % of the time" in words
     assert 0.012 < none.marginal.power.mean < 0.04
@@ -72,8 +77,50 @@ def test_where_nothing_is_found_the_words_say_what_would_have_been(found):
 )
 def test_each_kind_is_found_and_named(found, kind, words):
     assert found[kind].dependence_found
-    assert first_words(found[kind]).startswith("z depends on u (p ")
+    assert first_words(found[kind]).startswith("The encoding still tells u: z depends on u (p ")
     assert words in first_words(found[kind])
+
+
+P = re.compile(r"p [=<] [\d.e-]*\d")
+
+
+@pytest.mark.parametrize("kind", ["none", "mean", "spread", "square"])
+def test_every_p_of_a_verdict_is_found_again_in_the_line_behind_it(kind):
+    z, u = planted(kind)
+    lines = certificate(z, u, z[:, 0] > 0).words()
+    for opening, within in {
+        "The encoding ": "",
+        "Given the predicted class": " given the predicted class",
+    }.items():
+        (verdict,) = (line for line in lines if line.startswith(opening))
+        (behind,) = (line for line in lines if line.startswith(f"Behind the verdict{within}: "))
+        assert lines.index(behind) > lines.index(verdict)
+        assert P.search(verdict)[0] in P.findall(behind)
+
+
+def test_where_the_strong_probe_alone_sees_it_the_line_behind_the_verdict_says_so():
+    rng = np.random.default_rng(112)
+    z = rng.normal(size=(ROWS, 3))
+    u = 0.2 * unit(np.cos(3 * z[:, 0])) + rng.normal(size=ROWS)
+    told = certificate(z, u, index_names=["temperature"])
+    view = told.marginal
+    assert told.dependence_found
+    assert "only a nonlinear probe sees it" in first_words(told)
+    assert set(view.culprits) == {"bend"}
+    assert "p = 0.0022" in first_words(told)  # no probe's own line has it
+    others = (view.linear.p, view.boosted_p, *(view.tests[n].p for n in PAIRS))
+    assert min(others) > 0.01
+    behind = next(line for line in told.words() if line.startswith("Behind the verdict"))
+    assert (
+        "of 11 tests on 499 shuffles of temperature the surest is a bend along one direction "
+        "(p = 0.002 by itself, p = 0.002 with all 11 allowed for)" in behind
+    )
+    assert "5/4.6 fold (p = 0.0022)" in behind
+    assert view.p == pytest.approx(view.tests["bend"].adjusted * 5 / 4.6)
+
+
+def test_every_test_has_a_name_for_people():
+    assert list(KINDS) == list(TESTS)
 
 
 def test_it_says_that_it_can_never_prove_and_that_trained_rows_look_better(found):
@@ -257,6 +304,7 @@ def test_an_hour_of_the_day_and_a_place_beside_it():
         z, np.column_stack([hour, north]), space=space, index_names=["hour", "north"]
     )
     assert told.dependence_found
+    assert first_words(told).startswith("The encoding still tells the index (hour, north): z dep")
     assert "z still tells the mean of u" in first_words(told)
     assert any("hour from" in line and "north from" in line for line in told.words())
     again = certificate(z, north)

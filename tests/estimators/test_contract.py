@@ -101,6 +101,28 @@ def test_minus_one_is_a_class_without_an_index(world):
     assert model.score(world.x, signs(world)) == pytest.approx(right)
 
 
+@pytest.mark.parametrize("make", [np.array, list, pd.Series], ids=["numpy", "list", "pandas"])
+def test_minus_one_beside_two_classes_without_an_index_is_warned_of(world, make):
+    y = make(np.where(world.source, world.y, -1))
+    words = (
+        rf"y has -1 in {(~world.source).sum()} of 72 rows beside 2 other classes, and without "
+        r"domain_index -1 is a class too: if it marks unlabelled rows, pass domain_index"
+    )
+    with pytest.warns(CidaWarning, match=words) as told:
+        model = CIDAClassifier(**SMALL).fit(world.x, y)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert model.classes_.tolist() == [-1, 0, 1]
+
+
+def test_minus_one_is_not_warned_of_where_it_is_meant(world):
+    y, all_rows = np.where(world.source, world.y, -1), np.ones(72, dtype=bool)
+    CIDAClassifier(**SMALL).fit(world.x, y, source=all_rows)
+    CIDAClassifier(**SMALL).fit(world.x, y, domain_index=world.u)
+    CIDAClassifier(**SMALL).fit(world.x, y.astype(str))
+    CIDARegressor(**SMALL).fit(world.x, y)
+
+
 def test_minus_one_is_a_class_where_source_is_given(world):
     arguments = {"domain_index": world.u, "source": world.source}
     model = CIDAClassifier(**SMALL).fit(world.x, signs(world), **arguments)

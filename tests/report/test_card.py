@@ -48,7 +48,7 @@ WORDS = {
         "warnings": ["the balance of fault moves along hour"],
         "came_to": ["expected on the target, without its labels: accuracy 85% (72% to 97%)"],
     },
-    "trust": {"certificate": ["No dependence of z on u found (p = 0.5)."], "faults": ["lag: x"]},
+    "trust": {"certificate": ["The encoding shows no trace of u."], "faults": ["lag: x"]},
 }
 
 
@@ -59,7 +59,7 @@ def test_the_card_says_what_the_run_says(model):
         "fingerprint: `00c0ffee00c0ffee`",
         "source 6-18: 40 rows",
         "expected on the target, without its labels: accuracy 85% (72% to 97%)",
-        "No dependence of z on u found (p = 0.5).",
+        "The encoding shows no trace of u.",
         "the doctor says: lag: x",
         "the balance of fault moves along hour",
         "No label of the target was read in training.",

@@ -21,7 +21,9 @@ def test_a_folder_holds_runs_at_any_depth(circle_folder, tmp_path):
 
 def test_a_run_named_twice_is_there_once(circle_folder):
     once = circle_folder / "cida-seed100"
-    assert len(read_runs([once, circle_folder, once / ".." / once.name])) == 6
+    runs = read_runs([once, circle_folder, once / ".." / once.name])
+    assert len(runs) == 6
+    assert runs.found[0].folder == once
 
 
 def test_methods_are_in_the_tables_order_and_seeds_together(circle_runs):
@@ -37,7 +39,37 @@ def test_runs_of_one_table_are_methods_of_one_task(ward_folder, tmp_path):
     (chapter,) = chapters_of(read_runs([ward_folder, tmp_path / "other"]))
     (task,) = chapter.tasks
     assert task.title == "outcome along hour"
-    assert sorted(m.title for m in task.methods) == ["auto (other)", "auto (run)"]
+    assert [m.title for m in task.methods] == ["run (auto)", "other (auto)"]
+    assert len({m.key for m in task.methods}) == 2
+
+
+def as_source_only(folder):
+    words = json.loads((folder / "run.json").read_text())
+    words["method"] = "source-only"
+    (folder / "run.json").write_text(json.dumps(words))
+
+
+def test_runs_of_ones_own_tables_keep_the_order_they_are_named_in(ward_folder, tmp_path):
+    plain = tmp_path / "plain"
+    shutil.copytree(ward_folder, plain)
+    as_source_only(plain)
+    named = {ward_folder: "run (auto)", plain: "plain (Source-Only)"}
+    for order in ([ward_folder, plain], [plain, ward_folder]):
+        (chapter,) = chapters_of(read_runs(order))
+        assert [m.title for m in chapter.tasks[0].methods] == [named[path] for path in order]
+
+
+def test_folders_of_one_name_are_told_apart_by_those_they_lie_in(ward_folder, tmp_path):
+    places = [tmp_path / name for name in ("a/x", "a/y", "b/x")]
+    for place in places:
+        shutil.copytree(ward_folder, place)
+
+    def titles(folders):
+        (chapter,) = chapters_of(read_runs(folders))
+        return [m.title for m in chapter.tasks[0].methods]
+
+    assert titles([places[0], places[2]]) == ["a (auto)", "b (auto)"]
+    assert titles(places) == ["a/x (auto)", "a/y (auto)", "b/x (auto)"]
 
 
 def test_recipes_of_one_name_that_differ_are_told_apart_by_their_folders(circle_folder, tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cida.report.palette import DARK, LIGHT, chart_style, index_colour
 from cida.report.svg import Band, Marks, Series, line_chart, scatter, together
-from cida.report.ticks import number_words, ticks
+from cida.report.ticks import edge_words, number_words, ticks
 
 
 def test_every_point_of_a_scatter_is_drawn_inside_the_picture():
@@ -48,6 +48,31 @@ def test_names_at_the_ends_of_lines_do_not_meet():
     assert len(heights) == 12
     assert np.diff(heights).min() >= 12.9
     assert heights[-1] <= 360
+
+
+@given(low=st.floats(-1e6, 1e6), width=st.floats(1e-3, 1e6), count=st.integers(1, 8))
+def test_edges_are_told_apart_in_as_few_digits_as_it_takes(low, width, count):
+    edges = np.linspace(low, low + width, count + 1).tolist()
+    words = edge_words(edges)
+    assert len({words[edge] for edge in edges}) == count + 1
+    for edge in edges:
+        assert abs(float(words[edge].replace(",", "")) - edge) <= width / count / 10 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("edges", "told"),
+    [
+        ([-9.9, -6.1625, 17.5531, 20], ["-9.9", "-6.16", "17.6", "20"]),
+        ([1990, 1993.75, 1997.5], ["1990", "1993.8", "1997.5"]),
+        ([0, 125_000, 1_250_000], ["0", "125,000", "1,250,000"]),
+        ([100.01, 100.02], ["100.01", "100.02"]),
+        ([7, 7], ["7", "7"]),
+        ([0.00012345, 0.5], ["0.000123", "0.5"]),
+    ],
+)
+def test_edges_have_three_digits_or_more_where_they_need_them(edges, told):
+    words = edge_words(edges)
+    assert [words[edge] for edge in edges] == told
 
 
 def test_a_file_of_its_own_has_its_colours_written_out():

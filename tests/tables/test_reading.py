@@ -172,6 +172,16 @@ def test_unknown_suffixes_and_absent_files_are_refused(table, tmp_path):
         table("a\n", "table.xlsx")
     with pytest.raises(ValueError, match=r"which is no file; give a \.csv"):
         open_table(tmp_path / "absent.csv")
+    with pytest.raises(ValueError, match=r"which is no file; give a \.csv"):
+        open_table(tmp_path / "no such folder" / "absent.csv")
+
+
+def test_of_an_absent_file_the_nearest_name_beside_it_is_told(tmp_path):
+    for name in ("machines.csv", "machine.xlsx", "patients.parquet"):
+        (tmp_path / name).touch()
+    words = f"which is no file; did you mean {tmp_path / 'machines.csv'}? give a .csv"
+    with pytest.raises(ValueError, match=re.escape(words)):
+        open_table(tmp_path / "machine.csv")
 
 
 def test_a_csv_file_is_never_in_memory_whole(tmp_path):

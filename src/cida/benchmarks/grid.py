@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import closing, contextmanager
@@ -16,6 +17,7 @@ from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.recipes import Recipe, Sample, recipes
 from cida.benchmarks.runner import Row, finished_row, run_recipe
 from cida.diagnostics.view import VIEW, read_view
+from cida.estimators import CidaWarning
 from cida.training.checkpoint import ModelFileError
 
 __all__ = ["Done", "Task", "one_thread", "run_grid"]
@@ -169,10 +171,13 @@ def _stop(*_: object) -> None:
 
 
 def _play(task: Task) -> Done:
-    try:
-        return Done(task, task.play())
-    except FloatingPointError as error:  # the game ran away: a result of its kind
-        return Done(task, None, str(error))
+    with warnings.catch_warnings():
+        # Between many runs nobody could tell whose they are: the report names each with its run.
+        warnings.simplefilter("ignore", CidaWarning)
+        try:
+            return Done(task, task.play())
+        except FloatingPointError as error:  # the game ran away: a result of its kind
+            return Done(task, None, str(error))
 
 
 @contextmanager

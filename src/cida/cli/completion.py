@@ -32,11 +32,13 @@ class Completion:
     bash ~/.local/share/bash-completion/completions/cida, for zsh a file _cida in a folder of
     $fpath, for fish ~/.config/fish/completions/cida.fish. Print it again after an upgrade.
 
-    Example:  cida completion bash > ~/.local/share/bash-completion/completions/cida
+    Example:  mkdir -p ~/.local/share/bash-completion/completions &&
+    cida completion bash > ~/.local/share/bash-completion/completions/cida
 
-    Example:  cida completion zsh > ~/.zfunc/_cida
+    Example:  mkdir -p ~/.zfunc && cida completion zsh > ~/.zfunc/_cida
 
-    Example:  cida completion fish > ~/.config/fish/completions/cida.fish
+    Example:  mkdir -p ~/.config/fish/completions &&
+    cida completion fish > ~/.config/fish/completions/cida.fish
     """
 
     shell: Annotated[

@@ -13,7 +13,7 @@ from cida.benchmarks.runner import Outcome, run_recipe, write_results
 from cida.benchmarks.tables import cells, result_lines
 from cida.benchmarks.toys import DEMO, Points
 from cida.cli.bars import watching
-from cida.cli.output import folder_words, print_json
+from cida.cli.output import folder_words, named_warnings, print_json
 from cida.cli.publish import rich_table
 from cida.cli.report import REPORT, leave_report
 from cida.cli.reproduce import check_counts, check_methods, check_seed
@@ -88,7 +88,10 @@ class Demo:
         for name in self.methods:
             recipe = DEMO[name].with_settings(steps=self.steps)
             title = f"{recipe.title}, seed {seed}"
-            with watching(f"{title:<26}", console) as watchers:
+            with (
+                named_warnings(title, console),
+                watching(f"{title:<26}", console) as watchers,
+            ):
                 folder, origin = self._folder(name, seed), self._origin(name, seed)
                 # What to expect of the default is told too, by a second training.
                 outcomes.append(

@@ -6,7 +6,9 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,15 @@ from rich.text import Text
 
 from cida.version import __version__
 
-__all__ = ["Output", "complain", "folder_words", "print_json", "say", "table_words"]
+__all__ = [
+    "Output",
+    "complain",
+    "folder_words",
+    "named_warnings",
+    "print_json",
+    "say",
+    "table_words",
+]
 
 ENDLESS = 100_000  # columns: a line in a file ends where the sentence does
 
@@ -57,6 +67,22 @@ def say(console: Console, *sentences: str, style: str = "") -> None:
     """Prints each in a line of its own, whatever its signs and its length."""
     for sentence in sentences:
         console.print(sentence, soft_wrap=True, markup=False, highlight=False, style=style)
+
+
+@contextmanager
+def named_warnings(title: str, console: Console) -> Iterator[None]:
+    """Warnings of ours that come inside are said behind it, once each, with what they are about."""
+    from cida import CidaWarning  # here, where torch is in memory already
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", CidaWarning)
+        yield
+    ours = [one for one in told if issubclass(one.category, CidaWarning)]
+    for sentence in dict.fromkeys(str(one.message) for one in ours):
+        say(console, f"{title}: {sentence}", style="yellow")
+    for one in told:
+        if one not in ours:
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
 
 
 def complain(sentence: str) -> None:

@@ -20,6 +20,7 @@ from cida.datasets.sleep.signals import SEGMENT_SECONDS
 from cida.datasets.sleep.studies import BELTS
 from cida.estimators import CIDAClassifier
 from cida.files import write_atomically
+from cida.words import nearest_file
 
 __all__ = ["predict_recording"]
 
@@ -45,7 +46,8 @@ def predict_recording(
     if not np.isfinite(index).all():
         raise ValueError(f"index is {' '.join(map(str, index))}; it must be numbers.")
     if not data.is_file():
-        raise ValueError(f"DATA is {data}, which is no file; give an EDF recording.")
+        hint = nearest_file(data, {".edf"})
+        raise ValueError(f"DATA is {data}, which is no file; {hint}give an EDF recording.")
     rows, real = read_signal(data, BELTS, channel)
     probability = _probabilities(model, rows, index, console)
     stages = np.where(real, np.array(CLASSES)[probability.argmax(1)], NO_SIGNAL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,19 +14,23 @@ from cida.cli.bars import nights_bar
 from cida.cli.output import print_json, say
 from cida.report import Page, Run, Runs, read_runs, report_page, write_report
 from cida.report.files import need_resvg
+from cida.report.patients import RUN
+from cida.report.story import STORY
 from cida.report.trust import Asked
 
 __all__ = ["REPORT", "Report", "leave_report"]
 
 REPORT = "report.html"
+MADE_BY = b"Made by cida."  # at the foot of every report
 
 
 @dataclass(frozen=True)
 class Report:
     """Makes one HTML file of runs: results, figures along the index, certificates, the doctor.
 
-    Several runs, of several methods, seeds, tasks or tables of your own, are put side by side. The
-    file needs no network; its figures and tables are also written as files beside it.
+    Several runs, of several methods, seeds, tasks or tables of your own, are put side by side, in
+    the order they are named. The file needs no network; its figures and tables are also written as
+    files beside it.
 
     Example:  cida report runs/patients
 
@@ -36,7 +41,8 @@ class Report:
     """Folders of runs, as cida fit, demo and reproduce write them, or folders that hold such."""
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """The file to write; by default report.html in the first folder."""
+    """The file to write; by default report.html in the folder of the RUN, or with several RUNs in
+    the current folder."""
 
     title: str = ""
     """The title of the page; by default the experiment's."""
@@ -52,7 +58,7 @@ class Report:
         """Prints what is to be known first of each run and, last, the report's path."""
         if self.files:
             need_resvg()  # before the work
-        out = self.out or (self.runs[0] if self.runs else Path()) / REPORT
+        out = self.out or _default_out(self.runs)
         if out.is_dir():
             raise ValueError(
                 f"out is {out}, which is a folder; name a file in it, such as {REPORT}."
@@ -62,6 +68,25 @@ class Report:
         if self.json:
             print_json("report", files=[out.resolve()], words=page.words)
         return 0
+
+
+def _default_out(runs: Sequence[Path]) -> Path:
+    """In the folder of the only one; several have theirs here, where no other is replaced."""
+    places = list(dict.fromkeys(path.resolve() for path in runs))
+    if len(places) == 1:
+        return runs[0] / REPORT
+    here, out = Path().resolve(), Path(REPORT)
+    if here in places or any((here / name).is_file() for name in (RUN, STORY)):
+        raise ValueError(
+            f"out is missing, and {REPORT} in the current folder is that of the runs in it; name "
+            "another file with --out."
+        )
+    if out.is_file() and MADE_BY not in out.read_bytes():
+        raise ValueError(
+            f"out is missing, and the {REPORT} in the current folder was not made by cida; move it "
+            "or name another file with --out."
+        )
+    return out
 
 
 def leave_report(

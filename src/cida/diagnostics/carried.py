@@ -96,6 +96,12 @@ class Carried:
         middle = float(np.average(implied, weights=says))
         return middle, float(np.sqrt(np.average((implied - middle) ** 2, weights=says)))
 
+    def right_where_agreed(self, predicted: Array, right: Array) -> float:
+        """The share that is right of the rows whose class is predicted as it was carried."""
+        weight = (self._says * self._same(predicted)).sum(0)
+        # One more that is right: of no row at all nothing is known against it.
+        return float(((weight * right).sum() + 1) / (weight.sum() + 1))
+
     def at(self, rows: Array) -> Carried:
         """The same for these rows alone."""
         return replace(self, labels=self.labels[:, rows], sure=self.sure[:, rows])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from cida.diagnostics.independence import SHUFFLES
+
 if TYPE_CHECKING:
     from cida.diagnostics.along import Along, Cell
     from cida.diagnostics.certificate import Certificate, View
@@ -15,6 +17,19 @@ MEAN = {"mean", "mean, few directions"}
 BENT = {"bend", "curvature"}
 SPREAD = {"spread", "spread, few directions", "bend of the spread", "curvature of the spread"}
 PAIRS = {"distance correlation", "hsic"}
+KINDS = {  # what each test looks for, in words
+    "mean": "a line along any direction",
+    "mean, few directions": "a line along few directions",
+    "spread": "the spread along any direction",
+    "spread, few directions": "the spread along few directions",
+    "bend": "a bend along one direction",
+    "curvature": "a square along any direction",
+    "bend of the spread": "a bend of the spread",
+    "curvature of the spread": "a square of the spread",
+    "place": "one stretch that differs",
+    "distance correlation": "distance correlation",
+    "hsic": "HSIC",
+}
 
 THIN_LEVEL = 0.05  # of a line along the main directions, above which it counts as not there
 
@@ -58,16 +73,23 @@ def _verdict(certificate: Certificate, view: View, u: str) -> list[str]:
             else f", or {percent(power.spread)} of the variance of {u}'s squared deviations"
         )
         return [
-            f"No dependence of z on {u} found ({_p(view.p)}). With {view.rows:,} rows a dependence "
+            f"The encoding shows no trace of {_plainly(certificate.index_names)}: no dependence of "
+            f"z on {u} was found ({_p(view.p)}). With {view.rows:,} rows a dependence "
             f"that explains {percent(power.mean)} of V[{u}] by a line along any direction of z "
             f"({view.axes} principal components) would have been seen at least 95 % of the time; "
             f"so would {percent(power.leading)} along its main direction, {percent(power.bend)} by "
             f"a bend along one column{spread}."
         ]
     return [
-        f"z depends on {u} ({_p(view.p)}, {view.rows:,} rows; where there is none, one report in "
-        f"twenty says so): {culprit_words(view, u)}."
+        f"The encoding still tells {_plainly(certificate.index_names)}: z depends on {u} "
+        f"({_p(view.p)}, {view.rows:,} rows; where there is no dependence, one report in twenty "
+        f"says so); {culprit_words(view, u)}."
     ]
+
+
+def _plainly(names: tuple[str, ...]) -> str:
+    """The index as whoever chose its columns calls it."""
+    return names[0] if len(names) == 1 else f"the index ({', '.join(names)})"
 
 
 def culprit_words(view: View, u: str) -> str:
@@ -125,7 +147,30 @@ def _figures(view: View, u: str, given: str = "") -> list[str]:
             f"{_pair_name(name, True)}{within}: {value:.4f} on {view.pair_rows:,} rows "
             f"({_p(view.tests[name].p)}{could})."
         )
-    return told
+    return [*told, _behind(view, u, within)]
+
+
+def _behind(view: View, u: str, within: str) -> str:
+    """``min(p_s a / a_s, p_b a / a_b)``: shuffles and boosting, each with its share of a."""
+    from cida.diagnostics.certificate import BOOSTED_LEVEL, LEVEL  # it imports this module
+
+    least = min(test.adjusted for test in view.tests.values())
+    first = [test for test in view.tests.values() if test.adjusted == least]
+    named = " and ".join(KINDS[test.name] for test in first[:2])
+    if len(first) > 2:
+        named = f"{KINDS[first[0].name]} and {len(first) - 1} others"
+    alone = f"{_p(first[0].p)} by itself, " if len(first) == 1 else ""
+    level, mine, boosting = 100 * LEVEL, 100 * (LEVEL - BOOSTED_LEVEL), 100 * BOOSTED_LEVEL
+    shuffled = min(1.0, least * level / mine)
+    boosted = min(1.0, view.boosted_p * level / boosting)
+    return (
+        f"Behind the verdict{within}: of {len(view.tests)} tests on {SHUFFLES} shuffles of {u} the "
+        f"surest {'is' if len(first) == 1 else 'are'} {named} ({alone}{_p(least)} with all "
+        f"{len(view.tests)} allowed for). The shuffles have {mine:.2g} of the {level:g} % and "
+        f"gradient boosting {boosting:.2g}, so their p counts {level:g}/{mine:.2g} fold "
+        f"({_p(shuffled)}) and that of boosting {level:g}/{boosting:.2g} fold ({_p(boosted)}): the "
+        "smaller is the verdict's."
+    )
 
 
 def _main(view: View) -> str:

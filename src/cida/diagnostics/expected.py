@@ -41,22 +41,28 @@ class Expected:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What leave-range-out found: how far confidence is off, its error, and how far it looked."""
+    """What leave-range-out found: how much too sure it was, its error, and how far it looked.
+
+    ``ceiling`` is the share that is right of the rows where the run and the carried labels agree:
+    below 1 where classes overlap, since both miss what nobody can know.
+    """
 
     bias: float
     error: float
     reach: float
+    ceiling: float = 1.0
 
 
 def expected_along(
     field: Field, candidate: Candidate, calibration: Calibration, bins: int
 ) -> list[Expected]:
-    """``s = w a(u) + (1 - w) (p(u) + b)`` in each of ``bins`` cells along u with target rows.
+    """``s = w c a(u) + (1 - w) (p(u) + b)`` in each of ``bins`` cells along u with target rows.
 
-    a is the accuracy that the agreement with the carried labels implies, p the mean probability of
-    the predicted class, b how far that was off in the range left out, and w from 0 to 1 grows with
-    how well labels could be carried inside the source. The interval is ``1.5 sqrt(s (1 - s) / n +
-    e^2)`` either side: e^2 is the error of b and what the ways of carrying differ by.
+    a is the accuracy that the agreement with the carried labels implies, c the share that is right
+    of the rows left out on which both agree, p the mean probability of the predicted class, b how
+    much too sure that was in the range left out, and w from 0 to 1 grows with how well labels could
+    be carried inside the source. The interval is ``1.5 sqrt(s (1 - s) / n + e^2)`` either side: e^2
+    is the error of b and what the ways of carrying differ by.
     """
     cells = field.space.bins(field.u, bins)
     owner, target = cells.rows.numpy(), field.target
@@ -69,7 +75,8 @@ def expected_along(
             continue
         implied, apart = field.carried.at(rows).implied_accuracy(candidate.labels[rows])
         sure = _confidence(candidate, rows) + calibration.bias
-        score = float(np.clip(weight * implied + (1 - weight) * sure, 0, 1))
+        known = calibration.ceiling * implied
+        score = float(np.clip(weight * known + (1 - weight) * sure, 0, 1))
         chance = max(score * (1 - score), 0.5 / len(rows)) / len(rows)
         error = LEAST_ERROR**2 + (weight * apart) ** 2 + ((1 - weight) * calibration.error) ** 2
         half = DEVIATIONS * float(np.sqrt(chance + error))
@@ -97,7 +104,10 @@ def calibrate(field: Field, candidate: Candidate, hidden: Array, truth: Array) -
     away = field.space.distance_to_set(field.u[hidden], field.u[field.labelled]).numpy()
     parts = [p for p in np.array_split(np.argsort(away, kind="stable"), PARTS) if len(p)]
     gaps = [float(right[p].mean()) - _confidence(candidate, hidden[p]) for p in parts]
-    return Calibration(float(np.mean(gaps)), float(np.std(gaps)), float(away.max()))
+    # Too modest where it could be checked is no reason to be surer where it cannot.
+    bias = min(float(np.mean(gaps)), 0.0)
+    ceiling = field.carried.at(hidden).right_where_agreed(candidate.labels[hidden], right)
+    return Calibration(bias, float(np.std(gaps)), float(away.max()), ceiling)
 
 
 def _weight(field: Field) -> float:

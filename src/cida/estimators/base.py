@@ -143,7 +143,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : rows of numbers (numpy, pandas, polars, torch); any shape with an encoder of your own.
         y : labels. NaN or None is unlabelled; so is -1 in the integer labels of a classifier when
-            ``domain_index`` is given and ``source`` is not.
+            ``domain_index`` is given and ``source`` is not. Otherwise -1 is a class.
         domain_index : u, one number or one row of numbers for each row of X. Without it this is a
             plain classifier or regressor.
         source : booleans; when given, labels outside it are never read.

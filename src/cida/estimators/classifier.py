@@ -123,6 +123,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         labels = super()._read_labels(y, rows, indexed, source)
         if indexed and source is None:
             return inputs.without_minus_one(labels)
+        if source is None:
+            inputs.warn_minus_one(labels.values)
         return labels
 
     def _learn_labels(self, labels: Labels, weight: Array) -> Array:

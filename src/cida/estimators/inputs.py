@@ -236,6 +236,23 @@ def without_minus_one(labels: Labels) -> Labels:
     return Labels(labels.values, labelled)
 
 
+def warn_minus_one(values: Array) -> None:
+    """Warns where -1 stands beside two classes or more: there it may mean unlabelled.
+
+    -1 beside 1 alone is a common coding of two classes.
+    """
+    classes = np.unique(values).tolist() if values.dtype.kind == "i" else []
+    if -1 in classes and len(classes) > 2:
+        warnings.warn(
+            f"y has -1 in {int((values == -1).sum())} of {len(values)} rows beside "
+            f"{len(classes) - 1} other classes, and without domain_index -1 is a class too: if it "
+            "marks unlabelled rows, pass domain_index so that they serve as the target, or drop "
+            "them; if it is a class, there is nothing to do.",
+            CidaWarning,
+            stacklevel=outside(),
+        )
+
+
 def check_finite_labels(known: Array) -> None:
     if known.dtype.kind == "f" and np.isinf(known).any():
         raise ValueError(

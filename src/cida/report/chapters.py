@@ -89,6 +89,11 @@ class Task:
         adapts = (m for m in self.methods if m.runs[0].method != "source-only")
         return self.best or next(adapts, self.methods[0])
 
+    def others(self, count: int) -> str:
+        """What is folded away, beside the one to look at first."""
+        what = "run" if self.methods[0].runs[0].own_table else "method"
+        return f"The other {what}" if count == 1 else f"The other {count} {what}s"
+
 
 @dataclass(frozen=True)
 class Chapter:
@@ -140,7 +145,9 @@ def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -
         by_task.setdefault(_own_task(run) if own else run.benchmark, []).append(run)
     order = [benchmark.name for benchmark in EXPERIMENTS.get(experiment, ())]
     names = sorted(by_task, key=lambda name: order.index(name) if name in order else len(order))
-    tasks = tuple(_task(name, by_task[name]) for name in names)
+    tasks = tuple(
+        _own_table(by_task[name], runs) if own else _task(name, by_task[name]) for name in names
+    )
     folder = _story_folder(runs)
     told = Story.read(folder) if folder is not None else None
     whole = (
@@ -178,11 +185,20 @@ def _own_task(run: Run) -> str:
     return json.dumps([run.words.get("data"), table.get("label"), table.get("index")])
 
 
+def _own_table(runs: Sequence[Run], every: Sequence[Run]) -> Task:
+    """The runs of one table in the order given; of several each has the name of its folder."""
+    table = runs[0].words.get("table", {})
+    title = f"{table.get('label', '')} along {', '.join(table.get('index', ()))}"
+    methods: list[Method] = []
+    for run in runs:
+        before = sum(method.runs[0].method == run.method for method in methods)
+        key = run.method if before == 0 else f"{run.method} {before + 1}"
+        name = f"{_place(run, every)} ({run.title})" if len(every) > 1 else run.title
+        methods.append(Method(key, name, (run,), _style(len(methods))))
+    return Task(title, title, tuple(methods))
+
+
 def _task(name: str, runs: Sequence[Run]) -> Task:
-    if runs[0].own_table:
-        table = runs[0].words.get("table", {})
-        title = f"{table.get('label', '')} along {', '.join(table.get('index', ()))}"
-        return Task(title, title, _methods(runs, ()))
     benchmark = BENCHMARKS.get(name)
     order = benchmark.methods if benchmark is not None else ()
     title = benchmark.title if benchmark is not None and benchmark.title else name
@@ -193,7 +209,7 @@ def _methods(runs: Sequence[Run], order: Sequence[str]) -> tuple[Method, ...]:
     """One a recipe; recipes of one name that differ are told apart by their folders."""
     variants: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
-        settings = str(run.folder) if run.own_table else json.dumps(run.settings, sort_keys=True)
+        settings = json.dumps(run.settings, sort_keys=True)
         variants.setdefault(run.method, {}).setdefault(settings, []).append(run)
     # Source-Only leads where no table says otherwise, and what is not in the table comes last.
     first = {"source-only": -1}
@@ -206,7 +222,7 @@ def _methods(runs: Sequence[Run], order: Sequence[str]) -> tuple[Method, ...]:
             _check_seeds(mine)
             title = mine[0].title
             if len(several) > 1:
-                title = f"{title} ({_place(mine[0], several)})"
+                title = f"{title} ({_place(mine[0], [runs[0] for runs in several])})"
             key = method if number == 0 else f"{method} {number + 1}"
             found.append(Method(key, title, tuple(mine), _style(len(found))))
     return tuple(found)
@@ -217,18 +233,20 @@ def _style(number: int) -> str:
     return f"s{number % STYLES}" + (" other" if number % STYLES >= STYLES // 2 else "")
 
 
-def _place(run: Run, several: Sequence[Sequence[Run]]) -> str:
-    """The last part of the run's path in which the recipes differ."""
-    paths = [runs[0].folder.resolve() for runs in several]
-    for part in (lambda p: p.name, lambda p: p.parent.name, str):
-        if len({part(path) for path in paths}) == len(paths):
-            return part(run.folder.resolve())
-    return str(run.folder)
+def _place(run: Run, several: Sequence[Run]) -> str:
+    """The last part of the run's path in which they differ, or as much of its end as they need."""
+    paths = [one.folder.resolve().parts for one in several]
+    mine = run.folder.resolve().parts
+    for place in (-1, -2):
+        if len({path[place] for path in paths}) == len(paths):
+            return mine[place]
+    ends = (n for n in range(2, len(mine)) if len({path[-n:] for path in paths}) == len(paths))
+    return "/".join(mine[-next(ends, len(mine)) :])
 
 
 def _check_seeds(runs: Sequence[Run]) -> None:
     for one, other in pairwise(runs):
-        if one.seed == other.seed and not one.own_table:
+        if one.seed == other.seed:
             raise ValueError(
                 f"RUN has seed {one.seed} of {one.title} twice, in {one.folder} and "
                 f"{other.folder}; leave one out."

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,22 @@ from cida.diagnostics.view import View
 from cida.report.chapters import Method, Task
 from cida.report.parts import Part, folded, soft
 from cida.report.svg import Chart, together
-from cida.report.ticks import axis_name, first_column, index_words, number_words
+from cida.report.ticks import axis_name, edge_words, first_column, index_words, number_words
 from cida.space import Periodic
 
 __all__ = ["confusion_along"]
 
 Array = np.ndarray[Any, Any]
 
-CELLS = 8
+CELLS = 8  # at most
+ROWS = 30  # of a cell on average, where there are that many
 SIDE = 88.0  # of a matrix
 MOST_NUMBERS = 4  # classes, of which each share can be written out
 MOST_CLASSES = 20
 FEWEST_ROWS = 20  # of which a truth is known, in all
 LEFT = 42.0
+WIDEST = 230  # pixels of a matrix, where there are few
+NUMBERS = {1: " large", 2: " large", 3: ""}  # how they are written, by how many classes there are
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ def confusion_along(task: Task, level: int) -> Part | None:
     if not shown or view is None or view.classes is None:
         return None
     classes = view.classes
-    strips = {m.key: [_matrix(cell, classes, view) for cell in found[m.key]] for m in shown}
+    words = _edge_words([cell for m in shown for cell in found[m.key]], view)
+    strips = {m.key: [_matrix(cell, classes, words) for cell in found[m.key]] for m in shown}
     parts = {m.key: _strip(m, strips[m.key], found[m.key], level) for m in shown}
     main = task.main if task.main in shown else shown[0]
     rest = "".join(parts[m.key] for m in shown if m is not main)
@@ -65,17 +69,18 @@ def confusion_along(task: Task, level: int) -> Part | None:
         + (f", {seeds} seeds together." if seeds > 1 else ".")
     )
     html += parts[main.key]
-    others = len(shown) - 1
-    words = f"The other {others} methods" if others > 1 else "The other method"
-    html += folded(words, rest)
+    html += folded(task.others(len(shown) - 1), rest)
     rows = [(m.title, together([("", c) for c in strips[m.key]], CELLS, m.title)) for m in shown]
     whole = together(rows, 1, f"confusion along {name}")
-    lines = [line for m in shown for line in _lines(m, found[m.key], view)]
+    lines = [line for m in shown for line in _lines(m, found[m.key], view, words)]
     return Part(f"Confusion along {name}", html, {"confusion": whole}, {"confusion": lines})
 
 
 def _cells(method: Method) -> list[_Cell]:
-    """Up to eight cells along the first index column, with the rows of all seeds."""
+    """Up to eight cells along the first index column, with the rows of all seeds.
+
+    They cover the rows whose truth is known, and end at the last of them before a gap.
+    """
     views = [view for view in method.views if view.classes is not None]
     if not views or len(views[0].classes or ()) > MOST_CLASSES:
         return []
@@ -87,15 +92,21 @@ def _cells(method: Method) -> list[_Cell]:
     known = np.isfinite(truth)
     if known.sum() < FEWEST_ROWS:
         return []
+    u, truth, said = u[known], truth[known].astype(int), said[known]
     edges = _edges(u, views[0])
     place = np.clip(np.digitize(u, edges) - 1, 0, len(edges) - 2)
+    has = np.bincount(place, minlength=len(edges) - 1) > 0
+    circle = isinstance(views[0].space.columns[0], Periodic)
+    # A circle goes on at its start; the ends of a line are rows already.
+    around = [has[-1], *has, has[0]] if circle else [True, *has, True]
     cells = []
-    for number, (lo, hi) in enumerate(pairwise(edges)):
-        rows = known & (place == number)
+    for number in np.flatnonzero(has):
+        rows = place == number
+        lo = edges[number] if around[number] else u[rows].min()
+        hi = edges[number + 1] if around[number + 2] else u[rows].max()
         counts = np.zeros((count, count))
-        np.add.at(counts, (truth[rows].astype(int), said[rows]), 1)
-        if rows.any():
-            cells.append(_Cell(float(lo), float(hi), counts))
+        np.add.at(counts, (truth[rows], said[rows]), 1)
+        cells.append(_Cell(float(lo), float(hi), counts))
     return cells
 
 
@@ -108,11 +119,20 @@ def _edges(u: Array, view: View) -> Array:
     values = np.unique(u)
     if len(values) <= CELLS:  # each value of u is a cell of its own
         middles = (values[1:] + values[:-1]) / 2
-        return np.concatenate([[low], middles, [high if high > low else low + 1]])
-    return np.linspace(low, high, CELLS + 1)
+        return np.concatenate([[low], middles, [high]])
+    count = min(CELLS, max(2, len(u) // ROWS))
+    return np.linspace(low, high, count + 1)
 
 
-def _matrix(cell: _Cell, classes: tuple[str, ...], view: View) -> Chart:
+def _edge_words(cells: Sequence[_Cell], view: View) -> Callable[[float], str]:
+    """How the edges of all these cells are written."""
+    words = index_words(view)
+    if words is not number_words:
+        return words
+    return edge_words([edge for cell in cells for edge in (cell.lo, cell.hi)]).__getitem__
+
+
+def _matrix(cell: _Cell, classes: tuple[str, ...], words: Callable[[float], str]) -> Chart:
     count = len(classes)
     size = SIDE / count
     parts = [f'<rect class="empty" x="{LEFT:g}" y="0" width="{SIDE:g}" height="{SIDE:g}"/>']
@@ -125,24 +145,20 @@ def _matrix(cell: _Cell, classes: tuple[str, ...], view: View) -> Chart:
                 f'width="{size:.1f}" height="{size:.1f}"/>'
             )
         if count <= MOST_NUMBERS and np.isfinite(share):
-            kind = f"{'on' if share > 0.5 else 'off'}{' small' if count > 2 else ''}"
-            place = f'x="{x + size / 2:.1f}" y="{y + size / 2 + 4:.1f}"'
+            kind = f"{'on' if share > 0.5 else 'off'}{NUMBERS.get(count, ' small')}"
+            place = f'x="{x + size / 2:.1f}" y="{y + size / 2 + (5 if count < 3 else 4):.1f}"'
             parts.append(f'<text class="mid {kind}" {place}>{100 * share:.0f}</text>')
     for row, name in enumerate(classes):
         if count <= 10:
             short = name if len(name) < 6 else f"{name[:5]}…"
             y = (row + 0.5) * size + 3
-            kind = "end small" if count > 4 or len(name) > 3 else "end"
+            kind = "end small" if count > 4 or len(name) > 5 else "end"
             parts.append(
                 f'<text class="{kind}" x="{LEFT - 4:g}" y="{y:.1f}">{escape(short)}</text>'
             )
-    words = index_words(view)
     middle = LEFT + SIDE / 2
-    lo, hi = cell.lo, cell.hi
-    if words is number_words:
-        span = f"{number_words(lo, hi - lo)} to {number_words(hi, hi - lo)}"
-    else:
-        span = f"{words(lo)} to {words(hi)}"
+    lo, hi = words(cell.lo), words(cell.hi)
+    span = f"{lo} to {hi}" if lo != hi else lo
     rows = int(cell.counts.sum())
     parts.append(f'<text class="mid strong" x="{middle:g}" y="{SIDE + 14:g}">{escape(span)}</text>')
     parts.append(f'<text class="mid small" x="{middle:g}" y="{SIDE + 26:g}">{rows:,} rows</text>')
@@ -165,13 +181,15 @@ def _strip(method: Method, charts: list[Chart], cells: list[_Cell], level: int) 
     return (
         f"<figure><h{level}>{escape(method.title)}</h{level}>"
         f"<figcaption>{rows:,} rows, {100 * right:.1f} % of them right</figcaption>"
-        f"<div class='strip'>{drawn}</div></figure>"
+        f"<div class='strip' style='max-width:{WIDEST * len(charts)}px'>{drawn}</div></figure>"
     )
 
 
-def _lines(method: Method, cells: list[_Cell], view: View) -> list[Cells]:
+def _lines(
+    method: Method, cells: list[_Cell], view: View, words: Callable[[float], str]
+) -> list[Cells]:
     """Every count, for a file."""
-    words, name = index_words(view), axis_name(view)
+    name = axis_name(view)
     return [
         {
             "method": method.title,

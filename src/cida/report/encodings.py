@@ -41,8 +41,7 @@ def encodings(task: Task, level: int) -> Part | None:
         "all its colours lie everywhere."
     )
     html += drawn[main.key]
-    others = len(shown) - 1
-    html += folded(f"The other {others} methods" if others > 1 else "The other method", rest)
+    html += folded(task.others(len(shown) - 1), rest)
     rows = [
         (f"{m.title}, by {name}" if k == 0 else f"{m.title}, by prediction", chart)
         for m, _ in shown

@@ -108,9 +108,8 @@ def _own_tables(chapter: Chapter) -> Part:
             run = method.runs[0]
             lines.append(
                 {
-                    "run": run.folder.resolve().name if len(chapter.runs) > 1 else method.title,
+                    "run" if len(chapter.runs) > 1 else "method": method.title,
                     **({"task": task.title} if len(chapter.tasks) > 1 else {}),
-                    "method": run.method,
                     "seeds": str(run.words.get("seeds", "")),
                     "rows": _count(run.words.get("rows")),
                     "source rows": _count(run.words.get("source_rows")),
@@ -119,8 +118,6 @@ def _own_tables(chapter: Chapter) -> Part:
                     "expected on the target": _expected(run),
                 }
             )
-    if len(chapter.runs) == 1:
-        lines = [{name: cell for name, cell in line.items() if name != "run"} for line in lines]
     html = table(lines, "Each run in a line") + soft(chapter.words.columns)
     return Part("Results", html, tables={"results": lines})
 

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from cida.report.chapters import Method, Task
-from cida.report.parts import Part, charts_of, figure, legend, soft
+from cida.report.parts import Part, charts_of, figure, legend, panel_size, soft
 from cida.report.svg import Chart, Series, line_chart, together
 from cida.training import Event
 
 __all__ = ["losses"]
 
 MOST_POINTS = 80  # of a line
-SIZE = (300.0, 190.0)
 
 
 def losses(task: Task, level: int) -> Part | None:
     """A panel a method that plays against something with a ceiling; all seeds in it."""
-    panels = [(m, chart) for m in task.methods if (chart := _panel(m)) is not None]
+    count = sum(bool(_histories(m)) for m in task.methods)
+    panels = [(m, chart) for m in task.methods if (chart := _panel(m, count)) is not None]
     if not panels:
         return None
     html = soft(
@@ -28,7 +28,7 @@ def losses(task: Task, level: int) -> Part | None:
     )
     key = [Series("loss", [0], [0], "s3"), Series("ceiling", [0], [0], "s0", dashed=True)]
     html += legend(key)
-    html += charts_of([figure(c, m.title, _at_the_end(m), level) for m, c in panels])
+    html += charts_of([figure(c, m.title, _at_the_end(m), level) for m, c in panels], roomy=True)
     named = [(m.title, c) for m, c in panels]
     whole = together(named, 3, "discriminator losses against their ceilings")
     return Part("Losses against their ceilings", html, {"losses": whole})
@@ -46,7 +46,7 @@ def _thin(history: Sequence[Event]) -> list[Event]:
     return [history[k] for k in some]
 
 
-def _panel(method: Method) -> Chart | None:
+def _panel(method: Method, count: int) -> Chart | None:
     histories = _histories(method)
     if not histories:
         return None
@@ -68,7 +68,8 @@ def _panel(method: Method) -> Chart | None:
     label = f"{method.title}: {name} loss and ceiling over {len(histories)} trainings; " + (
         _at_the_end(method) or "no end"
     )
-    return line_chart(series, label, "step", "", (low - margin, high + margin), size=SIZE)
+    ends = (low - margin, high + margin)
+    return line_chart(series, label, "step", "", ends, size=panel_size(count))
 
 
 def _at_the_end(method: Method) -> str:

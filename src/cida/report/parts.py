@@ -20,6 +20,7 @@ __all__ = [
     "folded",
     "legend",
     "listed",
+    "panel_size",
     "pictures",
     "ramp",
     "slug",
@@ -28,7 +29,9 @@ __all__ = [
     "wide",
 ]
 
+FEW = 2  # panels that fill a row of the page between them
 PAPERS = "paper: "  # how a line of the paper's begins, where it has a method's name
+SHORT = 12  # letters, up to which a column's head needs no room of its own
 LONG = 30  # letters, from which on a cell is broken into lines
 
 
@@ -78,9 +81,15 @@ def figure(chart: Chart, title: str, caption: str = "", level: int = 3, extra: s
     return f"<figure>{head}{words}{extra}{chart.inline()}</figure>"
 
 
-def charts_of(panels: Sequence[str]) -> str:
-    """Figures side by side, as many as there is room for."""
-    return f"<div class='panels'>{''.join(panels)}</div>"
+def panel_size(count: int) -> tuple[float, float]:
+    """Of a chart among so many side by side: a few have the room that more would fill."""
+    return (440.0, 230.0) if count <= FEW else (320.0, 200.0)
+
+
+def charts_of(panels: Sequence[str], roomy: bool = False) -> str:
+    """Figures side by side, as many as there is room for; ``roomy`` if of `panel_size`."""
+    kind = {1: " one", 2: " two"}.get(len(panels), "") if roomy else ""
+    return f"<div class='panels{kind}'>{''.join(panels)}</div>"
 
 
 def legend(series: Sequence[Series], name: str = "") -> str:
@@ -132,7 +141,7 @@ def table(found: Sequence[Cells], caption: str, best: str = "", sortable: bool =
     """
     text = [not all(_is_number(line[name]) for line in found) for name in found[0]]
     head = "".join(
-        f'<th scope="col"{_kind(words)}>{escape(name)}</th>'
+        f'<th scope="col"{_kind(words)}{_room(name)}>{escape(name)}</th>'
         for name, words in zip(found[0], text, strict=True)
     )
     body: list[str] = []
@@ -167,6 +176,12 @@ def _data(words: str, text: bool) -> str:
 def _kind(text: bool, long: bool = False) -> str:
     names = " ".join(name for name, is_it in (("text", text), ("long", long)) if is_it)
     return f' class="{names}"' if names else ""
+
+
+def _room(head: str) -> str:
+    """Above a narrow column a head of many words has two lines, not one a word."""
+    letters = -(-len(head) // 2) + 2  # half of it, and the arrow to sort by
+    return f' style="min-width:{letters}ch"' if len(head) > SHORT and " " in head else ""
 
 
 def _is_number(words: str) -> bool:

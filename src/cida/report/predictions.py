@@ -9,7 +9,7 @@ import numpy as np
 from cida.diagnostics.view import View
 from cida.report.along import source_bands
 from cida.report.chapters import Method, Task
-from cida.report.parts import Part, charts_of, figure, legend
+from cida.report.parts import Part, charts_of, figure, legend, panel_size
 from cida.report.svg import Chart, Series, line_chart, together
 from cida.report.ticks import axis_name, first_column, index_words
 
@@ -20,7 +20,6 @@ Array = np.ndarray[Any, Any]
 CELLS = 30
 MOST_CLASSES = 6  # lines that can be told apart
 FEWEST_ROWS = 5  # of a cell: fewer say nothing
-SIZE = (320.0, 200.0)
 
 
 def predictions(task: Task, level: int) -> Part | None:
@@ -29,11 +28,12 @@ def predictions(task: Task, level: int) -> Part | None:
     if not shown:
         return None
     view = shown[0][1]
-    rows, key = _rows_chart(view)
+    size = panel_size(1 + len(shown))
+    rows, key = _rows_chart(view, size)
     panels = [figure(rows, "Where the rows are", "each point is one cell", level, legend(key))]
     charts = [("Where the rows are", rows)]
     for method, mine in shown:
-        made = _predicted_chart(method, mine)
+        made = _predicted_chart(method, mine, size)
         if made is not None:
             chart, lines = made
             title = "What is predicted" + (f" by {method.title}" if len(shown) > 1 else "")
@@ -41,7 +41,7 @@ def predictions(task: Task, level: int) -> Part | None:
             panels.append(figure(chart, title, words, level, legend(lines)))
             charts.append((title, chart))
     whole = together(charts, 2, "rows and predictions along the index")
-    return Part(f"Along {axis_name(view)}", charts_of(panels), {"predictions": whole})
+    return Part(f"Along {axis_name(view)}", charts_of(panels, roomy=True), {"predictions": whole})
 
 
 def _edges(u: Array) -> Array:
@@ -49,7 +49,7 @@ def _edges(u: Array) -> Array:
     return np.linspace(low, high if high > low else low + 1, CELLS + 1)
 
 
-def _rows_chart(view: View) -> tuple[Chart, list[Series]]:
+def _rows_chart(view: View, size: tuple[float, float]) -> tuple[Chart, list[Series]]:
     u = first_column(view)
     edges = _edges(u)
     middle = ((edges[1:] + edges[:-1]) / 2).tolist()
@@ -64,13 +64,15 @@ def _rows_chart(view: View) -> tuple[Chart, list[Series]]:
     )
     ends = (float(edges[0]), float(edges[-1]))
     chart = line_chart(
-        series, label, axis_name(view), "share of the rows", (0, most), (), ends, SIZE,
+        series, label, axis_name(view), "share of the rows", (0, most), (), ends, size,
         index_words(view), percent=True,
     )  # fmt: skip
     return chart, series
 
 
-def _predicted_chart(method: Method, view: View) -> tuple[Chart, list[Series]] | None:
+def _predicted_chart(
+    method: Method, view: View, size: tuple[float, float]
+) -> tuple[Chart, list[Series]] | None:
     u = first_column(view)
     edges = _edges(u)
     cell = np.clip(np.digitize(u, edges) - 1, 0, CELLS - 1)
@@ -91,7 +93,7 @@ def _predicted_chart(method: Method, view: View) -> tuple[Chart, list[Series]] |
         series, f"{method.title}: mean predictions along {axis_name(view)}; {'; '.join(told)}",
         axis_name(view), "mean probability" if classes else "mean prediction",
         (0.0, 1.0) if classes else _padded(means), source_bands(view),
-        (float(edges[0]), float(edges[-1])), SIZE, index_words(view), percent=classes,
+        (float(edges[0]), float(edges[-1])), size, index_words(view), percent=classes,
     )  # fmt: skip
     return chart, series
 

@@ -119,7 +119,7 @@ def _runs(chapter: Chapter) -> list[Cells]:
     return [
         {
             "run": run.folder.resolve().name,
-            "method": method.title,
+            "method": run.title if run.own_table else method.title,
             "seed": str(run.seed),
             "data": _fingerprint(run),
             "command": run.command or "not kept",

@@ -95,13 +95,15 @@ class Runs:
 
 
 def read_runs(paths: Sequence[Path]) -> Runs:
-    """The runs in these folders: each that of a run, or one that holds runs at any depth."""
+    """The runs in these folders, in their order: each that of a run, or one that holds runs."""
     if not paths:
         raise ValueError("RUN is missing; name the folder of a run, or one that holds runs.")
     named = [(folder, path) for path in paths for folder in _folders(path)]
-    alone = {folder.resolve(): (folder, path) for folder, path in reversed(named)}
+    alone: dict[Path, tuple[Path, Path]] = {}
+    for folder, path in named:
+        alone.setdefault(folder.resolve(), (folder, path))
     found, left_out = [], []
-    for folder, path in reversed(alone.values()):
+    for folder, path in alone.values():
         if _cut_short(folder):
             if folder == path:
                 raise ValueError(

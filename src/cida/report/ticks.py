@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,15 @@ import numpy as np
 from cida.diagnostics.view import View
 from cida.space import Periodic
 
-__all__ = ["axis_name", "first_column", "index_words", "number_words", "ticks", "turn_ticks"]
+__all__ = [
+    "axis_name",
+    "edge_words",
+    "first_column",
+    "index_words",
+    "number_words",
+    "ticks",
+    "turn_ticks",
+]
 
 Array = np.ndarray[Any, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,6 +60,30 @@ def number_words(value: float, step: float | None = None) -> str:
         text = f"{value:.{decimals + 2}f}".rstrip("0").rstrip(".")
         return "0" if text == "-0" else text
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+
+
+def edge_words(edges: Sequence[float]) -> dict[float, str]:
+    """Edges of cells in three digits, or as many as it takes to tell the narrowest cell's apart.
+
+    >>> list(edge_words([-9.9, -6.1625, 20]).values())
+    ['-9.9', '-6.16', '20']
+    """
+    values = sorted(set(edges))
+    least = min((b - a for a, b in pairwise(values)), default=0.0)
+    for digits in range(3, 16):
+        near = {value: float(f"{value:.{digits}g}") for value in values}
+        if all(abs(near[value] - value) <= least / 10 for value in values):
+            break
+    return {value: _plain(near[value], digits) for value in edges}
+
+
+def _plain(value: float, digits: int) -> str:
+    """Large numbers in full, with commas from five figures on."""
+    if 10_000 <= abs(value) < 1e15:
+        decimals = max(0, digits - math.floor(math.log10(abs(value))) - 1)
+        text = f"{value:,.{decimals}f}"
+        return text.rstrip("0").rstrip(".") if decimals else text
+    return f"{value:.0f}" if abs(value) >= 1 and value.is_integer() else f"{value:.{digits}g}"
 
 
 def index_words(view: View | None, column: int = 0) -> Callable[[float], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -14,7 +15,17 @@ from cida.benchmarks.tables import Cells
 from cida.diagnostics import Expected, certify
 from cida.report.along import source_bands
 from cida.report.chapters import Chapter, Method, Task
-from cida.report.parts import Part, charts_of, figure, folded, legend, listed, soft, table
+from cida.report.parts import (
+    Part,
+    charts_of,
+    figure,
+    folded,
+    legend,
+    listed,
+    panel_size,
+    soft,
+    table,
+)
 from cida.report.runs import Run
 from cida.report.svg import Chart, Series, line_chart, together
 from cida.report.ticks import axis_name, index_words
@@ -36,8 +47,9 @@ Array = np.ndarray[Any, Any]
 Asked = Literal["every", "few", "none"]
 Certificates = Mapping[Path, Sequence[str]]  # the words on the run in each folder
 
-SIZE = (320.0, 200.0)
-FOUND, NONE = "z depends on", "No dependence"  # how verdicts begin
+# How verdicts begin, and how those in older runs do.
+FOUND = "The encoding still tells", "z depends on"
+NONE = "The encoding shows no trace", "No dependence"
 
 
 # --- the certificate -----------------------------------------------------------------------------
@@ -97,7 +109,6 @@ def certificate(task: Task, known: Certificates, level: int) -> Part | None:
         if told[m.key]
     }
     others = "".join(part for key, part in parts.items() if key != main.key)
-    name = "The other method" if len(parts) == 2 else f"The other {len(parts) - 1} methods"
     without = [m.title for m in task.methods if not told[m.key]]
     note = (
         f"Not looked at here: {', '.join(without)}; cida report looks at all that have an encoding."
@@ -112,7 +123,13 @@ def certificate(task: Task, known: Certificates, level: int) -> Part | None:
             "trained on."
         )
     )
-    html = soft(how) + _verdicts(task, told) + parts[main.key] + folded(name, others) + soft(note)
+    html = (
+        soft(how)
+        + _verdicts(task, told)
+        + parts[main.key]
+        + folded(task.others(len(parts) - 1), others)
+        + soft(note)
+    )
     return Part("Does the encoding still tell the index?", html)
 
 
@@ -177,19 +194,22 @@ def doctor(task: Task) -> Part | None:
 
 def expected(task: Task, level: int) -> Part | None:
     """The accuracy to expect along u, with its interval, and the true one where it is known."""
-    panels = [(m, chart) for m in task.methods if (chart := _expected_panel(m)) is not None]
-    if not panels:
+    shown = [m for m in task.methods if _cells(m)]
+    if not shown:
         return None
+    floor, size = _floor(shown), panel_size(len(shown))
+    panels = [(m, _expected_panel(m, floor, size)) for m in shown]
     html = soft(
         "Told without a label of the target, with the interval that it should lie in. A dashed "
         "line: farther from the source than any range that could be left out to check it; take it "
-        "for a guess."
+        f"for a guess. The axis begins at {100 * floor:.0f} %."
     )
     scored = any(m.rows for m, _ in panels)
     key = [Series("expected", [0], [0], "s2")]
     if scored:
         key.append(Series("true", [0], [0], "s11"))
-    html += legend(key) + charts_of([figure(c, m.title, _mean_words(m), level) for m, c in panels])
+    drawn = [figure(c, m.title, _mean_words(m), level) for m, c in panels]
+    html += legend(key) + charts_of(drawn, roomy=True)
     named = [(m.title, c) for m, c in panels]
     lines = [line for m, _ in panels for line in _expected_lines(m)]
     whole = together(named, 3, "expected accuracy along the index")
@@ -203,10 +223,15 @@ def _cells(method: Method) -> list[Any]:
     return [cell for cell in cells if not isinstance(cell.lo, list)]
 
 
-def _expected_panel(method: Method) -> Chart | None:
+def _floor(methods: Sequence[Method]) -> float:
+    """Where the axis of all panels begins: below the lowest that is drawn, at a tenth."""
+    drawn = [float(cell.low) for method in methods for cell in _cells(method)]
+    drawn += [float(c["accuracy"]) for m in methods for row in m.rows[:1] for c in row.by_index]
+    return max(0.0, math.floor(10 * min(drawn) - 0.1 + 1e-9) / 10)
+
+
+def _expected_panel(method: Method, floor: float, size: tuple[float, float]) -> Chart:
     cells = _cells(method)
-    if not cells:
-        return None
     view = method.views[0]
     x = [(cell.lo + cell.hi) / 2 for cell in cells]
     score, low, high = ([getattr(c, name) for c in cells] for name in ("score", "low", "high"))
@@ -226,9 +251,13 @@ def _expected_panel(method: Method) -> Chart | None:
         series.append(Series("true", at, [cell["accuracy"] for cell in true], "s11 thin"))
     u = view.u[:, 0]
     ends = (float(u.min()), float(u.max()))
+    label = (
+        f"{method.title}: expected accuracy. {_mean_words(method)}; "
+        f"the axis begins at {100 * floor:.0f} %"
+    )
     return line_chart(
-        series, f"{method.title}: expected accuracy. {_mean_words(method)}", axis_name(view),
-        "accuracy", (0, 1), source_bands(view), ends, SIZE, index_words(view), percent=True,
+        series, label, axis_name(view), "accuracy", (floor, 1), source_bands(view), ends, size,
+        index_words(view), percent=True,
     )  # fmt: skip
 
 

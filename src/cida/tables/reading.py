@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from cida.tables.cells import NUMERIC, Kind, is_text, reads, texts
-from cida.words import nearest
+from cida.words import nearest, nearest_file
 
 __all__ = ["CsvFile", "ParquetFile", "TableFile", "check_names", "open_table"]
 
@@ -61,7 +61,10 @@ def open_table(path: Path) -> TableFile:
         ".npz": ArraysFile,
     }
     if not path.is_file():
-        raise ValueError(f"DATA is {path}, which is no file; give a .csv, .parquet or .npz file.")
+        hint = nearest_file(path, kinds)
+        raise ValueError(
+            f"DATA is {path}, which is no file; {hint}give a .csv, .parquet or .npz file."
+        )
     if path.suffix.lower() not in kinds:
         raise ValueError(
             f"DATA is {path}, and {path.suffix or 'a name without a suffix'} is not read; give a "
