@@ -126,3 +126,43 @@ def test_ctrl_c_says_that_nothing_was_written(frame, tmp_path, capsys, monkeypat
     assert fit(tmp_path / "a.csv", tmp_path / "run") == 1
     assert "nothing was written" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+SMALL = "age,x,c,y\n" + "".join(f"{k},{k % 5},{'ab'[k % 2]},{'pq'[k % 2]}\n" for k in range(20))
+WITH_TARGET = SMALL + "30,1,a,\n31,2,b,\n"
+ASK = ["--label", "y", "--index", "age"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        (WITH_TARGET, ["--label", "Y1", "--index", "age"], "label is Y1, which is no column"),
+        (WITH_TARGET, ["--label", "y", "--index", "agee"], "did you mean age?"),
+        (WITH_TARGET, ["--index", "age"], "label is missing; name the column to predict"),
+        (WITH_TARGET, ["--label", "y"], "index is missing; name the column along which labels end"),
+        (WITH_TARGET, [*ASK, "--method", "magic"], "method is 'magic'; known: auto, source-only"),
+        (WITH_TARGET, [*ASK, "--seeds", "0"], "seeds is 0; it must be at least 1."),
+        (WITH_TARGET, [*ASK, "--seed", "-1"], "seed is -1; it must not be negative."),
+        (WITH_TARGET, [*ASK, "--periodic", "age"], "periodic is 'age'; write COLUMN:PERIOD"),
+        (WITH_TARGET, [*ASK, "--periodic", "x:24"], "periodic has x, which is no index column"),
+        (WITH_TARGET, [*ASK, "--regression"], "label y has 'p' in line 2; a regression needs"),
+        (SMALL, ASK, "label y is given in all 20 rows, so there is no target to adapt to"),
+        (SMALL.replace("p\n", "\n").replace("q\n", "\n"), ASK, "label y is empty in all 20 rows"),
+        (WITH_TARGET.replace("\n7,", "\nold,"), ASK, "index age has 'old' in line 9; an index"),
+        (WITH_TARGET.replace("\n7,", "\n,"), ASK, "index age is empty in line 9; every row needs"),
+        (WITH_TARGET + "40,1,é,\n", ASK, "has bytes in line 24 that are not UTF-8"),
+        (WITH_TARGET + "40,1\n", ASK, "has 2 cells in line 24 and 4 columns in its first line"),
+        (WITH_TARGET + "40,1,a,r\n", ASK, "has the class 'r' only once, in line 24; a class needs"),
+        ("", ASK, "is empty; its first line must name the columns."),
+        ("age,x,y\n", ASK, "has no rows below the names of its columns."),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, str) else "",
+)
+def test_what_cannot_be_fitted_is_one_sentence_and_exit_code_2(tmp_path, capsys, text, words, said):
+    data = tmp_path / "data.csv"
+    data.write_bytes(text.encode("latin-1"))
+    assert main(["fit", str(data), *words, "--out", str(tmp_path / "made/run")]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == [data]

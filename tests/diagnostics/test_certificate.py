@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -195,66 +194,6 @@ def test_rows_sorted_along_u_are_no_dependence():
     z, u = planted("none", rows=400)
     order = np.argsort(u)
     assert not certificate(z[order], u[order]).dependence_found
-
-
-# --- given the prediction ------------------------------------------------------------------------
-
-
-def shifted(rows=ROWS, regression=False, more=0.0, seed=101):
-    """z tells y and nothing else; y moves along u; ``more``: z also tells u itself."""
-    rng = np.random.default_rng(seed)
-    u = rng.uniform(0, 10, rows)
-    y = rng.normal(size=rows) + 0.3 * u if regression else (rng.random(rows) < u / 10) * 1
-    z = np.column_stack([y, 0.3 * y, np.zeros(rows)]) + 0.5 * rng.normal(size=(rows, 3))
-    z[:, 2] += more * u
-    return z, u, y
-
-
-@pytest.mark.parametrize("regression", [False, True])
-def test_what_is_label_shift_alone_vanishes_given_the_prediction(regression):
-    z, u, y = shifted(regression=regression)
-    told = certificate(z, u, y)
-    assert told.dependence_found
-    assert told.given is not None
-    assert not told.given.found
-    assert told.label_shift_explains
-    what = "number" if regression else "class"
-    words = next(line for line in told.words() if line.startswith(f"Given the predicted {what}"))
-    assert "(label shift)" in words
-    assert "aligning it away would do harm" in words
-
-
-@pytest.mark.parametrize("regression", [False, True])
-def test_what_is_more_than_label_shift_stays(regression):
-    told = certificate(*shifted(regression=regression, more=0.1))
-    assert told.given.found
-    assert not told.label_shift_explains
-    assert any("Label shift does not explain it." in line for line in told.words())
-
-
-def test_where_predictions_do_not_move_along_u_it_is_not_called_label_shift():
-    told = certificate(*shifted(rows=400))
-    assert told.prediction_p < 1e-6
-    still = replace(told, prediction_p=0.4)
-    assert not still.label_shift_explains
-    assert any("so it is no label shift" in line for line in still.words())
-    z, u, y = shifted(rows=400)
-    apart = certificate(z, u, np.random.default_rng(0).permutation(y))
-    assert apart.prediction_p > 0.05
-
-
-def test_without_dependence_neither_is_found():
-    z, u = planted("none")
-    told = certificate(z, u, z[:, 0] > 0)
-    assert not told.dependence_found
-    assert any("none was found either" in line for line in told.words())
-
-
-def test_one_class_alone_is_nothing_to_look_within():
-    z, u = planted("none", rows=200)
-    told = certificate(z, u, np.full(200, "well"))
-    assert told.given is None
-    assert any("nothing to look at" in line for line in told.words())
 
 
 # --- along u -------------------------------------------------------------------------------------
