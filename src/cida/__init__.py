@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from cida.estimators import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
     from cida.estimators.loading import load
     from cida.estimators.saving import ModelFileError
+    from cida.ranks import together
     from cida.space import Line, Periodic, Product, Space
+    from cida.training import resumable
 
 __all__ = [
     "L1",
@@ -55,6 +57,8 @@ __all__ = [
     "VonMisesMixture",
     "__version__",
     "load",
+    "resumable",
+    "together",
 ]
 
 # Where each name is at home. It is fetched when it is first asked for, since torch takes seconds to
@@ -63,6 +67,8 @@ _HOMES = {
     "cida.estimators": ("CIDAClassifier", "CIDARegressor", "CIDASearch", "CidaWarning"),
     "cida.estimators.loading": ("load",),
     "cida.estimators.saving": ("ModelFileError",),
+    "cida.ranks": ("together",),
+    "cida.training": ("resumable",),
     "cida.space": ("Line", "Periodic", "Product", "Space"),
 }
 

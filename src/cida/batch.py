@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -30,6 +30,13 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def to(self, device: torch.device) -> Batch:
+        """The same rows on this device; which rows of the table they are stays where it is."""
+        if self.x.device == device:
+            return self
+        moved = {n: getattr(self, n).to(device) for n in ("x", "y", "u", "labelled", "weight")}
+        return replace(self, **moved)
 
     @property
     def has_classes(self) -> bool:

@@ -6,7 +6,11 @@ import difflib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-__all__ = ["JobError", "did_you_mean", "nearest", "nearest_file"]
+__all__ = ["CidaWarning", "JobError", "did_you_mean", "nearest", "nearest_file"]
+
+
+class CidaWarning(UserWarning):
+    """Something in the data that the user should know about, though training can go on."""
 
 
 class JobError(Exception):

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cida.batch import Rows
-from cida.diagnostics import BinScore, Certificate, Validator, score_by_bin
+from cida.diagnostics import BinScore, Certificate, Validator
 from cida.diagnostics.accuracy import Metric
 from cida.discriminators import Discriminator, named_discriminator
 from cida.estimators import (
@@ -79,6 +79,9 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     averaging: float = 0.999
     nearness: float = 1.0
     standardise: bool = True
+    device: str = "cpu"
+    precision: Literal["float32", "bf16"] = "float32"
+    compile: bool = False
     restarts: int = 1
     validator: str | Validator = "consensus"
     random_state: Any = None
@@ -324,21 +327,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Accuracy for the classifier, root mean squared error for the regressor.
         """
-        check_is_fitted(self)
-        if self.index_width_ is None:
-            raise ValueError(
-                "domain_index was not given to fit, so there is no index to score along; fit again "
-                "with domain_index."
-            )
-        if bins < 1:
-            raise ValueError(f"bins is {bins}; it must be at least 1.")
-        predicted = self.predict(X, domain_index=domain_index)
-        labels = self._known(y, len(predicted))
-        u = inputs.check_index(domain_index, len(predicted), self.index_width_)
-        rows = labels.labelled
-        return score_by_bin(
-            self.space_, u[rows], labels.known, predicted[rows], bins, self._bin_metric()
-        )
+        return trust.score_by_index(self, X, y, domain_index, bins)
 
     def alignment_report(self, X: Any, domain_index: Any) -> Certificate:
         """Whether z still tells u, best asked of held-out rows: a `Certificate` with `words()`.

@@ -89,6 +89,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         target weigh most in the prediction loss, by their distance d to it, as
         ``0.05 + 0.95 exp(-d^2 / 2 h^2)``.
     standardise : whether X is centred and scaled inside.
+    device, precision, compile : where and how the encoder is trained: "cpu" or "cuda"; "float32" or
+        "bf16"; whether torch compiles it. The fitted model is on the CPU, in float32.
     class_weight : None, "balanced" or a dict, for the prediction loss alone.
     restarts, validator : plays so many games, each from a start of its own, and keeps the one that
         the validator likes best, which sees no label of the target (docs/selection.md):

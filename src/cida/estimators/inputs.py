@@ -16,6 +16,7 @@ from torch import Tensor
 from cida.batch import Rows
 from cida.space import Space, thinned
 from cida.training import isolated
+from cida.words import CidaWarning
 
 __all__ = ["CidaWarning", "Labels"]
 
@@ -36,10 +37,6 @@ def outside() -> int:
 def one_line(error: Exception) -> str:
     """Another library's message, for use inside a sentence of ours."""
     return " ".join(str(error).split())
-
-
-class CidaWarning(UserWarning):
-    """Something in the data that the user should know about, though training can go on."""
 
 
 @dataclass(frozen=True)

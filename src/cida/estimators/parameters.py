@@ -108,6 +108,7 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
             f"stochastic is {stochastic!r}, which belongs to the built-in encoder, and encoder is "
             f"your own; put cida.networks.{STOCHASTIC[stochastic]} into it, and leave it out."
         )
+    _check_machine(parameters["device"], parameters["precision"])
     named_validator(parameters["validator"])  # a misspelt name is told even where none is asked
     for name in ("encoder", "predictor"):
         if not isinstance(parameters[name], nn.Module | None):
@@ -129,6 +130,16 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         raise ValueError(
             f"batch_size is {batch_size} but X has only {rows} rows; lower it, or leave it out."
         )
+
+
+def _check_machine(device: Any, precision: Any) -> None:
+    """Refuses a device that is not there, or a precision that is not known."""
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device is 'cuda', and torch finds no graphics card here; use 'cpu'.")
+    if precision not in ("float32", "bf16"):
+        raise ValueError(f"precision must be 'float32' or 'bf16', got {precision!r}.")
 
 
 def check_least(name: str, value: Any) -> None:

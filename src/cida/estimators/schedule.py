@@ -30,6 +30,9 @@ def make_training(model: CIDAEstimator, rows: int, adapting: bool, seed: int) ->
         stages=model.stages,
         balance_bins=model.balance_bins if adapting else 1,
         seed=seed,
+        device=model.device,
+        precision=model.precision,
+        compile=model.compile,
     )
 
 

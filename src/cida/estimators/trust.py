@@ -1,4 +1,4 @@
-"""How far a fitted model can be trusted: the alignment certificate."""
+"""How far a fitted model can be trusted: scores along the index, the alignment certificate."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from cida.diagnostics import Certificate, certify
+from cida.diagnostics import BinScore, Certificate, certify, score_by_bin
 from cida.estimators import inputs
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
 
-__all__ = ["alignment_report"]
+__all__ = ["alignment_report", "score_by_index"]
 
 
 def alignment_report(model: CIDAEstimator, X: Any, domain_index: Any) -> Certificate:
@@ -30,3 +30,24 @@ def alignment_report(model: CIDAEstimator, X: Any, domain_index: Any) -> Certifi
     predicted = model.predict(X, domain_index=domain_index)
     names = model._index_names
     return certify(model.space_, z, u, predicted, index_names=names)
+
+
+def score_by_index(
+    model: CIDAEstimator, X: Any, y: Any, domain_index: Any, bins: int
+) -> list[BinScore]:
+    """The score of labelled rows in each of ``bins`` cells along u."""
+    check_is_fitted(model)
+    if model.index_width_ is None:
+        raise ValueError(
+            "domain_index was not given to fit, so there is no index to score along; fit again "
+            "with domain_index."
+        )
+    if bins < 1:
+        raise ValueError(f"bins is {bins}; it must be at least 1.")
+    predicted = model.predict(X, domain_index=domain_index)
+    labels = model._known(y, len(predicted))
+    u = inputs.check_index(domain_index, len(predicted), model.index_width_)
+    rows = labels.labelled
+    return score_by_bin(
+        model.space_, u[rows], labels.known, predicted[rows], bins, model._bin_metric()
+    )

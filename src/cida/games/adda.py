@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cida.batch import Batch
 from cida.games.base import Move, Parts, frozen, resting
 from cida.games.contested import Contested
 from cida.games.merged import CEILING, SideDiscriminator
+from cida.ranks import anywhere, mean
 
 __all__ = ["ADDA"]
 
@@ -39,7 +40,16 @@ class ADDA(Contested[SideDiscriminator]):
 
     def progress(self, done: float) -> None:
         if done >= self.pretraining and self.source_encoder is None:
-            self.source_encoder = copy.deepcopy(self.encoder).requires_grad_(False).eval()
+            self._part()
+
+    def _part(self) -> None:
+        """From here on the source's encoder stands still."""
+        self.source_encoder = copy.deepcopy(self.encoder).requires_grad_(False).eval()
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        if any(name.startswith("source_encoder.") for name in state):
+            self._part()
+        super().restore(state)
 
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         if self.source_encoder is None:
@@ -50,14 +60,14 @@ class ADDA(Contested[SideDiscriminator]):
 
     def _adapt(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         target = ~everyone.labelled
-        if not bool(target.any()):
+        if not anywhere(bool(target.any())):
             return
         with torch.no_grad(), resting(self.predictor):
             z_source = self.encode(source.x, source.u, self.source_encoder)
             prediction = self.prediction_value(z_source, source)
         z_target = self.encode(everyone.x[target], everyone.u[target])
         z = torch.cat([z_source, z_target])
-        side = torch.arange(len(z)) >= len(z_source)
+        side = torch.arange(len(z), device=z.device) >= len(z_source)
 
         for _ in range(self.discriminator_steps):
             value = self.discriminator.loss(z.detach(), side)
@@ -67,7 +77,7 @@ class ADDA(Contested[SideDiscriminator]):
             odds = self.discriminator(z)
         value = self.discriminator.score(odds, side).detach()
         # Inverted labels: the loss of the belief that target rows are source rows.
-        inverted = nn.functional.softplus(odds[side]).mean()
+        inverted = mean(nn.functional.softplus(odds[side]))
         feels = not self.ceiling or float(value) < CEILING
         yield Move(
             "encoder",

@@ -11,6 +11,7 @@ from cida.batch import Batch, Rows
 from cida.discriminators import Discriminator
 from cida.games.base import Move, Parts, joined
 from cida.games.contested import Contested
+from cida.ranks import mean
 
 __all__ = ["Adversarial"]
 
@@ -52,6 +53,6 @@ class Adversarial(Contested[Discriminator]):
         yield from self.contest(
             {"predictor": self.prediction_value(z_source, source)},
             self.evidence(z, everyone),
-            lambda seen: head.score(head(seen), target).mean(),
-            head.blind_score(target).mean(),
+            lambda seen: mean(head.score(head(seen), target)),
+            mean(head.blind_score(target)),
         )

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from cida.batch import Batch, Rows
 from cida.discriminators import Discriminator
+from cida.ranks import mean
 from cida.space import Space
 
 __all__ = [
@@ -143,6 +144,14 @@ class Game(nn.Module, ABC):
     def progress(self, done: float) -> None:
         """Called before each round with the share of all rounds that is done."""
 
+    def state(self) -> dict[str, Tensor]:
+        """All that the game has learnt; one that remembers more than its modules adds it here."""
+        return dict(self.state_dict())
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Takes back what `state` gave."""
+        self.load_state_dict(state)
+
     def encode(self, x: Tensor, u: Tensor, encoder: nn.Module | None = None) -> Tensor:
         """``z = E(x, u)``, or ``E(x)`` where the index is not an input; E may be another's."""
         index = [self.space.embed(u).to(x.dtype)] if self.index_in_encoder else []
@@ -156,7 +165,7 @@ class Game(nn.Module, ABC):
 
     def prediction_value(self, z: Tensor, batch: Batch) -> Tensor:
         """``V_p``: the weighted mean prediction loss of source rows with encodings z."""
-        return (batch.weight * self.prediction_loss(self.predictor(z), batch.y)).mean()
+        return mean(batch.weight * self.prediction_loss(self.predictor(z), batch.y))
 
 
 @contextmanager

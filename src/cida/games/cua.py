@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from cida.games.base import Move, Parts, joined, resting
 from cida.games.contested import Contested
 from cida.games.memory import Memory
 from cida.games.merged import CEILING, SideDiscriminator
+from cida.ranks import anywhere, mean
 
 __all__ = ["CUA"]
 
@@ -34,6 +35,12 @@ class CUA(Contested[SideDiscriminator]):
         super().__init__(*players, **settings)
         self.memory = Memory()
 
+    def state(self) -> dict[str, Tensor]:
+        return {**super().state(), **self.memory.state()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        super().restore(self.memory.restore(state))
+
     @classmethod
     def make_adversary(cls, parts: Parts) -> SideDiscriminator:
         return SideDiscriminator(parts.adversary(1))
@@ -47,7 +54,7 @@ class CUA(Contested[SideDiscriminator]):
         z_source, z = torch.split(z_both, [len(source), len(everyone)])
         known = self.memory.knows(everyone)
         losses = self._predictions(z_source, source, z, everyone)
-        if bool(known.all()):
+        if not anywhere(not bool(known.all())):
             yield Move("encoder", losses, figures={"prediction": losses["predictor"]})
             return
         value_of = partial(self.discriminator.loss, second=~known)
@@ -60,7 +67,7 @@ class CUA(Contested[SideDiscriminator]):
         rows, labels = self.memory.replay(everyone)
         output = self.predictor(torch.cat([z_source, z[rows]]))
         missed = self.prediction_loss(output, torch.cat([source.y, labels]))
-        losses = {"predictor": (source.weight * missed[: len(source)]).mean()}
-        if bool(rows.any()):
-            losses["replay"] = missed[len(source) :].mean()
+        losses = {"predictor": mean(source.weight * missed[: len(source)])}
+        if anywhere(bool(rows.any())):
+            losses["replay"] = mean(missed[len(source) :])
         return losses

@@ -11,6 +11,7 @@ from cida.batch import Batch
 from cida.games.base import Move, Parts
 from cida.games.contested import Contested
 from cida.games.merged import CEILING, SideDiscriminator
+from cida.ranks import anywhere
 
 __all__ = ["DANN"]
 
@@ -30,9 +31,9 @@ class DANN(Contested[SideDiscriminator]):
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         z_source, z = self.encode_sides(source, everyone)
         prediction = self.prediction_value(z_source, source)
-        if len(z) == len(z_source):
+        if not anywhere(len(z) > len(z_source)):
             yield Move("encoder", {"predictor": prediction}, figures={"prediction": prediction})
             return
-        side = torch.arange(len(z)) >= len(z_source)
+        side = torch.arange(len(z), device=z.device) >= len(z_source)
         value_of = partial(self.discriminator.loss, second=side)
         yield from self.contest({"predictor": prediction}, z, value_of, CEILING)

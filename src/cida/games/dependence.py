@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from cida.batch import Batch
 from cida.dependence import FEWEST_ROWS, distance_correlation, normalised_hsic
 from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, joined
+from cida.ranks import mean
 from cida.space import Space
 
 __all__ = ["HSIC", "DistanceCorrelation", "Penalised"]
@@ -71,8 +72,8 @@ class Penalised(Game):
 
     def _dependence(self, z: Tensor, u: Tensor) -> Tensor:
         if len(z) < FEWEST_ROWS:
-            return z.new_zeros(())
-        return self.measure(z, self.space.embed(u).to(z.dtype))
+            return mean(z.new_zeros(1))
+        return mean(self.measure(z, self.space.embed(u).to(z.dtype))[None])
 
 
 class DistanceCorrelation(Penalised):

@@ -12,6 +12,7 @@ from cida.batch import Batch, Rows
 from cida.discriminators import Discriminator
 from cida.games.base import Move, Parts, frozen, joined, resting
 from cida.games.contested import Contested
+from cida.ranks import mean
 
 __all__ = ["GivenPrediction", "TwoBeliefs"]
 
@@ -34,7 +35,7 @@ class TwoBeliefs(nn.Module):
         before = self.reference(torch.cat([torch.zeros_like(z), said], dim=1))
         after = before.detach() + self.beyond(torch.cat([z, said], dim=1))
         score = self.reference.score
-        return score(after, target).mean(), score(before, target).mean()
+        return mean(score(after, target)), mean(score(before, target))
 
 
 class GivenPrediction(Contested[TwoBeliefs]):

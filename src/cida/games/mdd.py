@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from cida.batch import Batch
 from cida.games.base import Move, Parts, PredictionLoss, cross_entropy, resting
 from cida.games.contested import Contested
+from cida.ranks import anywhere, mean
 
 __all__ = ["MDD", "disparity"]
 
@@ -24,9 +25,9 @@ def disparity(
 
     Low where the auxiliary classifier agrees with F on the source and not on the target.
     """
-    agrees = nn.functional.cross_entropy(source_logits, source_said)
+    agrees = mean(cross_entropy(source_logits, source_said))
     others = target_logits.scatter(1, target_said[:, None], -torch.inf)
-    disagrees = (target_logits.logsumexp(1) - others.logsumexp(1)).mean()
+    disagrees = mean(target_logits.logsumexp(1) - others.logsumexp(1))
     return margin_factor * agrees + disagrees
 
 
@@ -56,7 +57,7 @@ class MDD(Contested[nn.Module]):
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         z_source, z = self.encode_sides(source, everyone)
         prediction = self.prediction_value(z_source, source)
-        if len(z) == len(z_source):
+        if not anywhere(len(z) > len(z_source)):
             yield Move("encoder", {"predictor": prediction}, figures={"prediction": prediction})
             return
         with torch.no_grad(), resting(self.predictor):

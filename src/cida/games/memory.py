@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -10,6 +10,8 @@ from torch import Tensor
 from cida.batch import Batch, Rows
 
 __all__ = ["Memory"]
+
+_KEPT = ("labels", "known", "reached")
 
 
 class Memory:
@@ -42,9 +44,19 @@ class Memory:
 
     def knows(self, batch: Batch) -> Tensor:
         """Which rows have a label, the source's or a remembered one."""
-        return self.known[batch.row]
+        return self.known[batch.row].to(batch.labelled.device)
 
     def replay(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Which target rows have a remembered label, and those labels."""
         remembered = self.knows(batch) & ~batch.labelled
-        return remembered, self.labels[batch.row[remembered]].to(batch.y.dtype)
+        return remembered, self.labels[batch.row[remembered.cpu()]].to(batch.y)
+
+    def state(self) -> dict[str, Tensor]:
+        """All of it, by names of its own."""
+        return {f"memory.{name}": getattr(self, name) for name in _KEPT}
+
+    def restore(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Takes back what `state` gave, and gives back the rest."""
+        for name in _KEPT:
+            setattr(self, name, state[f"memory.{name}"])
+        return {name: t for name, t in state.items() if not name.startswith("memory.")}

@@ -6,6 +6,8 @@ import math
 
 from torch import Tensor, nn
 
+from cida.ranks import mean
+
 __all__ = ["CEILING", "SideDiscriminator", "balanced"]
 
 # The loss of the best belief that ignores z, where both sides count the same.
@@ -41,5 +43,4 @@ class SideDiscriminator(nn.Module):
 def balanced(values: Tensor, second: Tensor) -> Tensor:
     """The mean of the two sides' means; a side without rows counts as 0."""
     share = second.to(values.dtype)
-    means = [(values * side).sum() / side.sum().clamp(min=1) for side in (1 - share, share)]
-    return sum(means, start=values.new_zeros(())) / 2
+    return (mean(values, 1 - share) + mean(values, share)) / 2

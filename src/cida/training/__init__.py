@@ -1,10 +1,10 @@
 """Training: who moves when, on which rows, and what is kept."""
 
+from cida.training.course import Callback, Event
 from cida.training.curriculum import Curriculum, Sampler
 from cida.training.nearness import near_weights
+from cida.training.resuming import CheckpointWarning, resumable
 from cida.training.trainer import (
-    Callback,
-    Event,
     NonFiniteLossError,
     Trainer,
     Training,
@@ -13,6 +13,7 @@ from cida.training.trainer import (
 
 __all__ = [
     "Callback",
+    "CheckpointWarning",
     "Curriculum",
     "Event",
     "NonFiniteLossError",
@@ -21,4 +22,5 @@ __all__ = [
     "Training",
     "isolated",
     "near_weights",
+    "resumable",
 ]

@@ -17,6 +17,7 @@ from cida.files import write_atomically
 __all__ = [
     "FORMAT_VERSION",
     "ModelFileError",
+    "packed",
     "read_model_file",
     "write_model_file",
 ]
@@ -33,13 +34,18 @@ def write_model_file(
     path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]
 ) -> None:
     """Tensors and a JSON header in one safetensors file."""
+    write_atomically(path, packed(tensors, header))
+
+
+def packed(tensors: dict[str, Tensor], header: dict[str, Any]) -> bytes:
+    """The content of such a file."""
     text = json.dumps({"format": FORMAT_VERSION, **header}, allow_nan=False)
     # Copies, since safetensors refuses layers that share their weights.
     content = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         for name, tensor in tensors.items()
     }
-    write_atomically(path, save(content, metadata={_HEADER: text}))
+    return save(content, metadata={_HEADER: text})
 
 
 def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from cida.batch import Batch, Rows
+from cida import ranks
+from cida.batch import Rows
 from cida.games import Game, Move
+from cida.training.course import Average, Callback, Course, Event, Log
 from cida.training.curriculum import Curriculum, Sampler
-from cida.training.health import ROUNDS_APART, Look
+from cida.training.precision import Precision, computing
+from cida.training.resuming import Checkpoints, Stopping
 
 __all__ = ["Callback", "Event", "NonFiniteLossError", "Trainer", "Training", "isolated"]
 
@@ -36,27 +38,9 @@ class Training:
     balance_bins: int = 30
     seed: int = 0
     events: int = 100
-
-
-@dataclass(frozen=True)
-class Event:
-    """What happened since the last event: mean losses, and the ceilings to read them against.
-
-    ``health`` has figures of the round that the event came after (`cida.training.health`), but of
-    one round in fifteen at most: short runs have events without.
-    """
-
-    step: int
-    steps: int
-    seconds: float
-    learning_rate: float
-    active: float
-    losses: Mapping[str, float] = field(default_factory=dict)
-    ceilings: Mapping[str, float] = field(default_factory=dict)
-    health: Mapping[str, float] = field(default_factory=dict)
-
-
-Callback = Callable[[Event], None]
+    device: str = "cpu"
+    precision: Precision = "float32"
+    compile: bool = False
 
 
 class NonFiniteLossError(FloatingPointError):
@@ -75,15 +59,61 @@ class Trainer:
         self.callbacks = list(callbacks)
 
     def run(self, game: Game, rows: Rows) -> None:
-        with isolated(self.training.seed):
-            self._run(game.train(), rows)
+        checkpoints = Checkpoints.asked_for(game, rows, self.training)
+        t = self.training
+        with (
+            isolated(ranks.own_seed(t.seed)),
+            computing(game.encoder, t.precision, t.compile),
+            Stopping(checkpoints) as stopping,
+        ):
+            self._run(game.train(), rows, checkpoints, stopping)
         game.eval()
 
-    def _run(self, game: Game, rows: Rows) -> None:
+    def _run(
+        self, game: Game, rows: Rows, checkpoints: Checkpoints | None, stopping: Stopping
+    ) -> None:
         t = self.training
-        generator = torch.Generator().manual_seed(t.seed)
-        sampler = Sampler(rows, game.space, t.balance_bins, generator)
+        device = ranks.own_device(t.device)
+        course = self._course(game.to(device))
+        sampler = Sampler(rows, game.space, t.balance_bins, course.draws)
         curriculum = Curriculum(self._distance(game, rows), t.steps, t.curriculum, t.stages)
+        stage = -1
+        start = self._resume(course, checkpoints)
+        for past in range(curriculum.stage(start - 1) + 1 if 0 < start < t.steps else 0):
+            stage = past  # the game has been through it
+            _widen(sampler, curriculum, stage)
+
+        for step in range(start, t.steps):
+            if curriculum.stage(step) != stage:
+                stage = curriculum.stage(step)
+                if _widen(sampler, curriculum, stage):
+                    with _on_cpu(course, device):
+                        game.enter_stage(rows, sampler.active, sampler.weights)
+            game.progress(step / t.steps)
+            rate = t.learning_rate * self._decay(step)
+            source = rows[ranks.mine(sampler.source(t.source_batch_size))].to(device)
+            everyone = rows[ranks.mine(sampler.everyone(t.batch_size, game.newest_share))].to(
+                device
+            )
+            with course.log.looking(game, source, everyone, step + 1):
+                for move in game.moves(source, everyone):
+                    self._check(move, step)
+                    self._make(move, course, rate)
+            course.average.update()
+            course.log.step(step + 1, rate, len(sampler.active) / len(rows))
+            if checkpoints is not None and step + 1 < t.steps:
+                stop = stopping.wanted(step)
+                if stop or checkpoints.due(step):
+                    checkpoints.keep(course.state(step + 1))
+                if stop:
+                    stopping.obey()
+
+        if start < t.steps:
+            self._finish(course, checkpoints)
+        game.cpu()
+
+    def _course(self, game: Game) -> Course:
+        t = self.training
         optimisers = {
             name: torch.optim.AdamW(
                 parameters, t.learning_rate, weight_decay=t.weight_decay, fused=True
@@ -91,35 +121,36 @@ class Trainer:
             for name, parameters in game.players().items()
         }
         average = Average([game.encoder, game.predictor], t.averaging)
-        log = _Log(t, self.callbacks)
-        stage = -1
+        draws = torch.Generator().manual_seed(t.seed)
+        return Course(game, optimisers, average, draws, Log(t.steps, t.events, self.callbacks))
 
-        for step in range(t.steps):
-            if curriculum.stage(step) != stage:
-                stage = curriculum.stage(step)
-                active = curriculum.active(stage)
-                if step == 0 or len(active) > len(sampler.active):
-                    sampler.activate(active)
-                    game.enter_stage(rows, sampler.active, sampler.weights)
-                del active  # of very many rows it is large
-            game.progress(step / t.steps)
-            rate = t.learning_rate * self._decay(step)
-            source = rows[sampler.source(t.source_batch_size)]
-            everyone = rows[sampler.everyone(t.batch_size, game.newest_share)]
-            with log.looking(game, source, everyone, step + 1):
-                for move in game.moves(source, everyone):
-                    self._check(move, step)
-                    optimiser = optimisers[move.player]
-                    optimiser.param_groups[0]["lr"] = rate
-                    optimiser.zero_grad(set_to_none=True)
-                    move.total.backward()  # type: ignore[no-untyped-call]
-                    optimiser.step()
-                    log.add(move)
-            average.update()
-            log.step(step + 1, rate, len(sampler.active) / len(rows))
+    def _resume(self, course: Course, checkpoints: Checkpoints | None) -> int:
+        """How many rounds are done; the course is put where it stood after them."""
+        state = None if checkpoints is None else checkpoints.latest()
+        if state is None:
+            return 0
+        course.restore(state)
+        return state.step
 
-        self._check_weights(game)
-        average.apply()
+    def _make(self, move: Move, course: Course, rate: float) -> None:
+        """One player's step."""
+        optimiser = course.optimisers[move.player]
+        group = optimiser.param_groups[0]
+        group["lr"] = rate
+        optimiser.zero_grad(set_to_none=True)
+        move.total.backward()  # type: ignore[no-untyped-call]
+        if ranks.count() > 1:
+            ranks.average(p.grad for p in group["params"] if p.grad is not None)
+        optimiser.step()
+        course.log.add(move)
+
+    def _finish(self, course: Course, checkpoints: Checkpoints | None) -> None:
+        self._check_weights(course.game)
+        course.average.apply()
+        # Statistics of batches are each rank's own.
+        ranks.average(b for b in course.game.buffers() if b.is_floating_point())
+        if checkpoints is not None:
+            checkpoints.keep(course.finished(self.training.steps))
 
     def _distance(self, game: Game, rows: Rows) -> Tensor:
         if self.training.curriculum <= 0:
@@ -152,91 +183,25 @@ class Trainer:
                 )
 
 
-class Average:
-    """An exponential moving average of weights: the middle of the swings rather than the last one.
-
-    Decay ``min(decay, (1 + t) / (10 + t))`` after t updates, so that short runs are not anchored to
-    their start.
-    """
-
-    def __init__(self, modules: Iterable[nn.Module], decay: float) -> None:
-        self.decay = decay
-        tensors = [t for m in modules for t in (*m.parameters(), *m.buffers())]
-        self.live = [t.detach() for t in tensors if t.is_floating_point()]
-        self.mean = [t.clone() for t in self.live]
-        self.updates = 0
-
-    def update(self) -> None:
-        if self.decay <= 0:
-            return
-        self.updates += 1
-        decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
-        torch._foreach_lerp_(self.mean, self.live, 1 - decay)
-
-    def apply(self) -> None:
-        if self.decay > 0:
-            torch._foreach_copy_(self.live, self.mean)
+def _widen(sampler: Sampler, curriculum: Curriculum, stage: int) -> bool:
+    """Enters a stage of the curriculum; whether there are rows that were not there before."""
+    active = curriculum.active(stage)
+    if stage and len(active) <= len(sampler.active):
+        return False
+    sampler.activate(active)
+    return True
 
 
-class _Log:
-    """Means of the figures since the last event, handed to the callbacks ``events`` times a run."""
-
-    def __init__(self, training: Training, callbacks: list[Callback]) -> None:
-        self.training = training
-        self.callbacks = callbacks
-        self.every = math.ceil(training.steps / max(1, training.events))
-        self.started = time.perf_counter()
-        self.looked = -ROUNDS_APART
-        self._clear()
-
-    def _clear(self) -> None:
-        self.sums: dict[str, float] = {}
-        self.ceilings: dict[str, float] = {}
-        self.health: dict[str, float] = {}
-        self.look: Look | None = None
-        self.rounds = 0
-
-    def _due(self, step: int) -> bool:
-        last = step == self.training.steps
-        return bool(self.callbacks) and (step % self.every == 0 or last)
-
-    @contextmanager
-    def looking(self, game: Game, source: Batch, everyone: Batch, step: int) -> Iterator[None]:
-        """Inside, the round is looked at if an event comes after it and the last look is past."""
-        if not self._due(step) or step - self.looked < ROUNDS_APART:
-            yield
-            return
-        with Look(game, source, everyone) as self.look:
-            yield
-        self.looked, self.health, self.look = step, self.look.figures(), None
-
-    def add(self, move: Move) -> None:
-        if not self.callbacks:
-            return
-        for name, value in move.figures.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value.detach())
-        for name, value in move.ceilings.items():
-            self.ceilings[name] = self.ceilings.get(name, 0.0) + float(value)
-        if self.look is not None:
-            self.look.add(move)
-
-    def step(self, step: int, rate: float, active: float) -> None:
-        self.rounds += 1
-        if not self._due(step):
-            return
-        event = Event(
-            step=step,
-            steps=self.training.steps,
-            seconds=time.perf_counter() - self.started,
-            learning_rate=rate,
-            active=active,
-            losses={name: total / self.rounds for name, total in self.sums.items()},
-            ceilings={name: total / self.rounds for name, total in self.ceilings.items()},
-            health=self.health,
-        )
-        for callback in self.callbacks:
-            callback(event)
-        self._clear()
+@contextmanager
+def _on_cpu(course: Course, device: torch.device) -> Iterator[None]:
+    """Inside, the game is where the rows are: what it fits to all of them is fitted there."""
+    if device.type == "cpu":
+        yield
+        return
+    course.game.cpu()
+    yield
+    course.game.to(device)
+    course.average.look_again()
 
 
 @contextmanager

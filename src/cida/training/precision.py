@@ -1,0 +1,49 @@
+"""How the encoder computes while it is trained: in half precision, or compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Precision", "computing"]
+
+Precision = Literal["float32", "bf16"]
+
+
+@contextmanager
+def computing(encoder: nn.Module, precision: Precision, compiled: bool) -> Iterator[None]:
+    """Inside, the encoder computes in this precision, compiled if asked to; weights are float32.
+
+    The encoder alone: it is nearly all of a step, and beliefs about u in eight bits would blur it.
+    """
+    half = _Half() if precision == "bf16" else None
+    hooks = [] if half is None else [
+        encoder.register_forward_pre_hook(half.begin),
+        encoder.register_forward_hook(half.end, always_call=True),
+    ]  # fmt: skip
+    if compiled:
+        encoder.compile()
+    try:
+        yield
+    finally:
+        if compiled:
+            encoder._compiled_call_impl = None  # nothing of it is to be pickled or copied
+        for hook in hooks:
+            hook.remove()
+
+
+class _Half:
+    """Begins before a forward pass and ends behind it, with an encoding in float32."""
+
+    def begin(self, encoder: nn.Module, given: tuple[Any, ...]) -> None:
+        device = given[0].device.type
+        self.cast = torch.autocast(device, torch.bfloat16)
+        self.cast.__enter__()  # type: ignore[no-untyped-call]
+
+    def end(self, encoder: nn.Module, given: tuple[Any, ...], z: Any) -> Any:
+        self.cast.__exit__(None, None, None)
+        return z.float() if isinstance(z, Tensor) else z
