@@ -10,7 +10,16 @@ from contextlib import contextmanager, suppress
 from errno import ENOTDIR
 from pathlib import Path
 
-__all__ = ["new_folder", "replacing", "write_atomically"]
+try:
+    import fcntl
+except ImportError:  # Windows has none: there, two commands on one folder are not told apart
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["BusyError", "claimed", "new_folder", "replacing", "sweep", "write_atomically"]
+
+
+class BusyError(ValueError):
+    """Another command is at work in the same place; the message says which."""
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -56,6 +65,52 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(room, ignore_errors=True)
             raise
+
+
+@contextmanager
+def claimed(place: str | os.PathLike[str], lock: Path) -> Iterator[None]:
+    """Inside, the place is this process's alone, by a file ``lock`` that says so.
+
+    The system lets go of it when the process ends, however it ends.
+    """
+    if fcntl is None:
+        yield
+        return
+    with _parents(lock.absolute()):
+        handle = _lock(place, lock)
+        try:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+            os.close(handle)
+
+
+def _lock(place: str | os.PathLike[str], lock: Path) -> int:
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), os.stat(lock)):
+                return handle
+        except BlockingIOError:
+            who = os.pread(handle, 20, 0).decode(errors="replace").strip() or "unknown"
+            os.close(handle)
+            raise BusyError(
+                f"{os.fspath(place)} is in use by another cida command (process {who}); wait until "
+                "it has ended, or name another folder."
+            ) from None
+        except FileNotFoundError:  # whoever had it has just removed it
+            pass
+        os.close(handle)
+
+
+def sweep(folder: Path) -> None:
+    """Removes what a killed process left half-written in a folder of ours."""
+    for left in folder.glob(".*.????????"):
+        if left.is_file() and not left.is_symlink():
+            left.unlink(missing_ok=True)
 
 
 @contextmanager

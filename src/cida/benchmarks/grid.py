@@ -14,10 +14,11 @@ from pathlib import Path
 import torch
 
 from cida.benchmarks.catalogue import BENCHMARKS
-from cida.benchmarks.recipes import Recipe, Sample, recipes
-from cida.benchmarks.runner import Row, finished_row, run_recipe
+from cida.benchmarks.recipes import AS_USUAL, Machine, Recipe, Sample, recipes
+from cida.benchmarks.runner import FROM_THE_START, Resuming, Row, finished_row, run_recipe
 from cida.diagnostics.view import VIEW, read_view
 from cida.estimators import CidaWarning
+from cida.training import CheckpointWarning
 from cida.training.checkpoint import ModelFileError
 
 __all__ = ["Done", "Task", "one_thread", "run_grid"]
@@ -36,6 +37,8 @@ class Task:
     steps: int | None = None
     root: Path | None = None
     expected: bool = False
+    machine: Machine = AS_USUAL
+    resuming: Resuming = FROM_THE_START
 
     @property
     def words(self) -> str:
@@ -46,7 +49,7 @@ class Task:
     @property
     def recipe(self) -> Recipe:
         known = recipes(BENCHMARKS[self.benchmark], self.preset)
-        return known[self.method].with_settings(steps=self.steps)
+        return known[self.method].with_settings(steps=self.steps, **self.machine.settings())
 
     @property
     def sample(self) -> Sample:
@@ -72,8 +75,9 @@ class Task:
         """Makes the run."""
         asked = self.expected and self.recipe.tells_expected
         found = run_recipe(
-            self.recipe, self.sample, self.seed, self.folder, origin=self.origin, expected=asked
-        )
+            self.recipe, self.sample, self.seed, self.folder, origin=self.origin, expected=asked,
+            resuming=self.resuming,
+        )  # fmt: skip
         return found.row
 
     @property
@@ -87,6 +91,7 @@ class Task:
         words += [] if self.steps is None else [f"--steps {self.steps}"]
         words += [] if self.root is None else [f"--root {self.root}"]
         words += ["--expected"] if self.expected else []
+        words += self.machine.flags()
         return {
             "benchmark": self.benchmark,
             "preset": self.preset,
@@ -174,6 +179,7 @@ def _play(task: Task) -> Done:
     with warnings.catch_warnings():
         # Between many runs nobody could tell whose they are: the report names each with its run.
         warnings.simplefilter("ignore", CidaWarning)
+        warnings.simplefilter("always", CheckpointWarning)  # which names its run by the folder
         try:
             return Done(task, task.play())
         except FloatingPointError as error:  # the game ran away: a result of its kind

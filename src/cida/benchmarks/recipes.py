@@ -31,8 +31,10 @@ from cida.training import Callback
 
 __all__ = [
     "AS_IN_THE_PAPER",
+    "AS_USUAL",
     "METHODS",
     "Benchmark",
+    "Machine",
     "Networks",
     "Preset",
     "Recipe",
@@ -87,6 +89,27 @@ class Sample(Protocol):
 
     def expected(self, model: CIDAClassifier) -> Sequence[Expected]:
         """The accuracy to expect along u by a second training; no target label is read."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and how the encoders of all recipes are trained."""
+
+    device: str = "cpu"
+    precision: str = "float32"
+    compile: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Of an estimator: those that are not as usual."""
+        usual = asdict(AS_USUAL)
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+
+    def flags(self) -> list[str]:
+        """The same, to be typed."""
+        return [f"--{k}" if v is True else f"--{k} {v}" for k, v in self.settings().items()]
+
+
+AS_USUAL = Machine()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,12 +19,16 @@ from cida.benchmarks.views import view_of
 from cida.diagnostics.view import VIEW
 from cida.estimators import CIDAClassifier
 from cida.estimators.saving import plain, versions
-from cida.files import write_atomically
-from cida.training import Callback, Event
+from cida.files import sweep, write_atomically
+from cida.training import Callback, Event, resumable
+from cida.training.resuming import SECONDS
 
 __all__ = [
+    "CHECKPOINT",
+    "FROM_THE_START",
     "ORIGIN",
     "Outcome",
+    "Resuming",
     "Row",
     "finished_row",
     "read_outcome",
@@ -38,6 +43,19 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 ORIGIN = "origin"  # of run.json: what the run is of, which its numbers do not depend on
+
+CHECKPOINT = "checkpoint"  # the folder of checkpoints in that of a run that is being made
+
+
+@dataclass(frozen=True)
+class Resuming:
+    """Whether a run goes on from its checkpoints, and the seconds between two of them."""
+
+    resume: bool = False
+    seconds: float = SECONDS
+
+
+FROM_THE_START = Resuming()
 
 
 @dataclass(frozen=True)
@@ -78,6 +96,7 @@ def run_recipe(
     callbacks: Sequence[Callback] = (),
     origin: Mapping[str, str] | None = None,
     expected: bool = False,
+    resuming: Resuming = FROM_THE_START,
 ) -> Outcome:
     """Fits one recipe on the sample with one seed; target labels are used for scoring alone.
 
@@ -85,21 +104,32 @@ def run_recipe(
     protocol, command. With ``expected`` the model is trained once more, to tell without target
     labels how right it is. ``row.json`` is written last: a folder that has it is a whole run.
     """
+    _begin(folder, resuming.resume)
     model = recipe.model(seed, callbacks)
-    started = time.perf_counter()
-    sample.train(model, recipe.oracle)
-    seconds = time.perf_counter() - started
+    with resumable(folder / CHECKPOINT, resuming.seconds):
+        started = time.perf_counter()
+        sample.train(model, recipe.oracle)
+        seconds = time.perf_counter() - started
+        cells = sample.expected(model) if expected else ()
     row = Row(method=recipe.method, seed=seed, **sample.scores(model), seconds=round(seconds, 2))
     recipe.keep(model, folder)
     view = view_of(model, sample, recipe.regression)
-    cells = sample.expected(model) if expected else ()
     replace(view, expected=tuple(cells)).write(folder / VIEW)
     words = {**run_words(recipe, sample, seed), ORIGIN: dict(origin or {})}
     write_json(folder / "run.json", words)
     lines = "".join(json.dumps(asdict(event)) + "\n" for event in model.history_)
     write_atomically(folder / "events.jsonl", lines.encode())
     write_json(folder / "row.json", asdict(row))
+    shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
     return Outcome(recipe, row, model, model.history_)
+
+
+def _begin(folder: Path, resume: bool) -> None:
+    """What an earlier run left goes, but for its checkpoints if they are to be gone on from."""
+    (folder / "row.json").unlink(missing_ok=True)
+    sweep(folder)
+    if not resume:
+        shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
 
 
 def finished_row(folder: Path, recipe: Recipe, sample: Sample, seed: int) -> Row | None:

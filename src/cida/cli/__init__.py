@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
@@ -16,6 +18,7 @@ from rich.console import Console
 
 from cida.cli.mistakes import mistake, unknown_verb
 from cida.cli.output import Output, complain
+from cida.cli.torchrun import as_one_rank
 from cida.cli.usage import print_overview, print_usage, words_of
 from cida.cli.verbs import VERBS
 from cida.version import __version__
@@ -90,8 +93,9 @@ def _answer(words: Sequence[str]) -> int:
     asked = _read(command, verb, words)
     # With --json stdout is for the one object, and whatever else is said goes to stderr.
     try:
-        with _plain_warnings():
-            return asked.run(Output(stderr=getattr(asked, "json", False)))
+        with _plain_warnings(), _terminated_as_interrupted(), as_one_rank(command, asked) as mine:
+            code: int = mine.run(Output(stderr=getattr(asked, "json", False)))
+            return code
     except KeyboardInterrupt as stopped:
         raise KeyboardInterrupt(str(stopped) or getattr(asked, "interrupted", "")) from None
 
@@ -110,6 +114,19 @@ def _read(command: str, verb: Any, words: Sequence[str]) -> Verb:
         told = mistake(command, verb, words) or f"{' '.join(filter(None, lines))}."
         raise ValueError(told) from None
     return asked
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Inside, SIGTERM does what Ctrl-C does: what is kept is kept, what is half-made is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -9,7 +9,15 @@ from typing import Annotated, ClassVar
 import tyro
 from rich.console import Console
 
-from cida.benchmarks.runner import Outcome, run_recipe, write_results
+from cida import ranks
+from cida.benchmarks.runner import (
+    Outcome,
+    Resuming,
+    finished_row,
+    read_outcome,
+    run_recipe,
+    write_results,
+)
 from cida.benchmarks.tables import cells, result_lines
 from cida.benchmarks.toys import DEMO, Points
 from cida.cli.bars import watching
@@ -18,6 +26,7 @@ from cida.cli.publish import rich_table
 from cida.cli.report import REPORT, leave_report
 from cida.cli.reproduce import check_counts, check_methods, check_seed
 from cida.datasets import circle
+from cida.files import claimed
 from cida.report import Story, read_runs
 
 __all__ = ["Demo"]
@@ -50,11 +59,15 @@ class Demo:
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(DEMO)
     """Which methods to run: source-only, cida, pcida, histogram, default."""
 
+    resume: bool = False
+    """Keeps the runs that are finished in the folder, goes on with one that was cut off, and makes
+    the others."""
+
     json: bool = False
     """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     interrupted: ClassVar[str] = (
-        "interrupted; the runs that were finished are kept, without a report: start it again."
+        "interrupted; what is done is kept: the same command with --resume goes on."
     )
 
     def run(self, console: Console) -> int:
@@ -62,6 +75,10 @@ class Demo:
         check_methods(self.methods, DEMO)
         check_counts(seeds=self.seeds, steps=self.steps)
         check_seed(self.first_seed)
+        with claimed(self.out, self.out / ".lock"):
+            return self._run(console)
+
+    def _run(self, console: Console) -> int:
         outcomes = [outcome for seed in self._seeds for outcome in self._play(seed, console)]
         rows = [outcome.row for outcome in outcomes]
         write_results(self.out / "results.json", "circle", "demo", "training points", rows)
@@ -79,6 +96,11 @@ class Demo:
         return 0
 
     @property
+    def folder(self) -> Path:
+        """Where runs are made."""
+        return self.out
+
+    @property
     def _seeds(self) -> range:
         return range(self.first_seed, self.first_seed + self.seeds)
 
@@ -88,6 +110,10 @@ class Demo:
         for name in self.methods:
             recipe = DEMO[name].with_settings(steps=self.steps)
             title = f"{recipe.title}, seed {seed}"
+            kept = self.resume and finished_row(self._folder(name, seed), recipe, sample, seed)
+            if not ranks.anywhere(not kept):
+                outcomes.append(read_outcome(self._folder(name, seed), recipe))
+                continue
             with (
                 named_warnings(title, console),
                 watching(f"{title:<26}", console) as watchers,
@@ -95,7 +121,16 @@ class Demo:
                 folder, origin = self._folder(name, seed), self._origin(name, seed)
                 # What to expect of the default is told too, by a second training.
                 outcomes.append(
-                    run_recipe(recipe, sample, seed, folder, watchers, origin, name == "default")
+                    run_recipe(
+                        recipe,
+                        sample,
+                        seed,
+                        folder,
+                        watchers,
+                        origin,
+                        name == "default",
+                        Resuming(self.resume),
+                    )
                 )
         return outcomes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,15 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.console import Console
 
+from cida import ranks
+from cida.benchmarks.recipes import Machine
 from cida.cli.output import print_json
 from cida.cli.report import REPORT, leave_report
 from cida.cli.reproduce import check_counts, check_name
+from cida.cli.unfinished import check_seconds, unfinished
 from cida.diagnostics import Expected
 from cida.diagnostics.view import VIEW
 from cida.discriminators import Discriminator, Histogram
 from cida.estimators.saving import plain
 from cida.estimators.table_networks import PLAIN_SETTINGS
-from cida.files import new_folder
 from cida.report import Runs, read_runs
 from cida.training import Callback
 from cida.training.progress import ProgressBar
@@ -109,17 +112,26 @@ class Fit:
     """Also tell the accuracy to expect on the target, for which the first model is trained once
     more, without the labels of the outermost source range."""
 
+    resume: bool = False
+    """Goes on with a run that was cut off: the same command again, with this flag."""
+
+    checkpoint_seconds: float = 30.0
+    """Seconds between two checkpoints of the training."""
+
+    device: str = "cpu"
+    """Where to train: cpu or cuda."""
+
+    precision: str = "float32"
+    """What the encoder computes in while it is trained: float32 or bf16."""
+
+    compile: bool = False
+    """Lets torch compile the encoder for the training."""
+
     json: bool = False
     """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     def run(self, console: Console) -> int:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
-        try:
-            return self._run(console)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("interrupted; nothing was written.") from None
-
-    def _run(self, console: Console) -> int:
         # Here, since these need pyarrow, which the other verbs do without.
         from cida.cli.table_words import (
             data_lines,
@@ -132,10 +144,12 @@ class Fit:
         from cida.tables import open_table, read_table
         from cida.tables.frame import fingerprint
 
-        self._check()
+        if self._check():
+            _say(console, [f"{self.out} is finished.", str(self.out.resolve())])
+            return 0
         file = open_table(self.data)
         data = read_table(file, self._question(file))
-        with _new_run(self.out) as room:
+        with _new_run(self) as room:
             understood = data_lines(data)
             _say(console, understood)
             told = []
@@ -190,15 +204,33 @@ class Fit:
             _say(console, [f"No expected accuracy: {error}"])
             return ()
 
-    def _check(self) -> None:
+    def _check(self) -> bool:
+        """Refuses what cannot be done; whether all is done already."""
+        check_seconds(self.checkpoint_seconds)
         check_counts(seeds=self.seeds, steps=self.steps)
         check_name("method", self.method, METHODS)
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; it must not be negative.")
+        if ranks.anywhere(self.resume and self._is_done()):
+            return True
         if self.out.exists() and not (self.out.is_dir() and not any(self.out.iterdir())):
             raise ValueError(
                 f"out is {self.out}, which is no empty folder; name one, or one that is not there."
             )
+        return False
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is made."""
+        return self.out
+
+    def _is_done(self) -> bool:
+        """Whether the folder has the run of this very command."""
+        try:
+            words = json.loads((self.out / "run.json").read_text())
+        except (OSError, ValueError):
+            return False
+        return isinstance(words, dict) and words.get("command") == self._command()
 
     def _question(self, file: TableFile) -> Question:
         """What is asked of the file; an npz file has its own names for label and index."""
@@ -219,7 +251,11 @@ class Fit:
     def _settings(self) -> dict[str, Any]:
         method = METHODS[self.method]
         settings = {"discriminator": method.discriminator, "game": method.game, **method.more}
-        return {**settings, "steps": self.steps}
+        return {**settings, **self._machine.settings(), "steps": self.steps}
+
+    @property
+    def _machine(self) -> Machine:
+        return Machine(self.device, self.precision, self.compile)
 
     def _facts(self, data: TableData) -> dict[str, Any]:
         return {
@@ -243,7 +279,7 @@ class Fit:
         words += ["--method", self.method, "--seeds", str(self.seeds), "--seed", str(self.seed)]
         words += ["--steps", str(self.steps)] if self.steps is not None else []
         words += [] if self.expected else ["--no-expected"]
-        return shlex.join(words)
+        return " ".join([shlex.join(words), *self._machine.flags()])
 
 
 def _trust(model: TableModel, data: TableData, x: Any) -> dict[str, list[str]]:
@@ -275,14 +311,15 @@ class _Watch:
 
 
 @contextmanager
-def _new_run(path: Path) -> Iterator[Path]:
-    """The run's folder, as `new_folder`; a place where nothing can be written is one sentence."""
+def _new_run(asked: Fit) -> Iterator[Path]:
+    """The run's folder, while it is made; a place where nothing can be written is one sentence."""
     try:
-        with new_folder(path) as room:
+        with unfinished(asked.out, asked.resume, asked.checkpoint_seconds) as room:
             yield room
     except OSError as error:
         raise ValueError(
-            f"out is {path}, where nothing can be written ({error.strerror}); choose another place."
+            f"out is {asked.out}, where nothing can be written ({error.strerror}); choose another "
+            "place."
         ) from error
 
 

@@ -12,15 +12,19 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from cida import ranks
 from cida.benchmarks.catalogue import EXPERIMENTS
 from cida.benchmarks.grid import Done, Task, one_thread, run_grid
-from cida.benchmarks.recipes import Benchmark
+from cida.benchmarks.recipes import Benchmark, Machine
+from cida.benchmarks.runner import Resuming
 from cida.cli.bars import runs_bar
 from cida.cli.data import fetch
 from cida.cli.output import folder_words, print_json
 from cida.cli.publish import Publisher
+from cida.cli.unfinished import check_seconds
 from cida.datasets import DOWNLOADS
 from cida.datasets.sleep import make_simulated, simulated_home
+from cida.files import claimed
 from cida.words import did_you_mean
 
 __all__ = ["Reproduce", "check_counts", "check_methods", "check_seed"]
@@ -71,7 +75,11 @@ class Reproduce:
     runs/NAME-PRESET."""
 
     resume: bool = False
-    """Keeps the runs that are finished in the folder and makes the others."""
+    """Keeps the runs that are finished in the folder, goes on with those that were cut off, and
+    makes the others."""
+
+    checkpoint_seconds: float = 30.0
+    """Seconds between two checkpoints of a run's training."""
 
     first_seed: int = 0
     """The first seed."""
@@ -90,6 +98,15 @@ class Reproduce:
     """Also tell the accuracy to expect on the target, without its labels; every run is then
     trained a second time."""
 
+    device: str = "cpu"
+    """Where to train: cpu or cuda."""
+
+    precision: str = "float32"
+    """What the encoder computes in while it is trained: float32 or bf16."""
+
+    compile: bool = False
+    """Lets torch compile the encoder for the training."""
+
     figures: bool = True
     """Draws the figures as PNG and SVG too, for which matplotlib is needed."""
 
@@ -99,6 +116,10 @@ class Reproduce:
     def run(self, console: Console) -> int:
         """Makes the runs, prints the table, writes the files and prints the report's path last."""
         self._check()
+        with claimed(self._folder, self._folder / ".lock"):
+            return self._run(console)
+
+    def _run(self, console: Console) -> int:
         self._get_data(console)
         tasks = self._tasks()
         try:
@@ -129,6 +150,11 @@ class Reproduce:
         return self.out or Path("runs") / f"{self.name}-{self.preset}{other}"
 
     @property
+    def folder(self) -> Path:
+        """Where runs are made."""
+        return self._folder
+
+    @property
     def _benchmark(self) -> Benchmark:
         """The first; all of an experiment's have the same methods, presets and protocols."""
         return EXPERIMENTS[self.name][0]
@@ -147,6 +173,10 @@ class Reproduce:
         return self._benchmark.methods if self.methods is None else self.methods
 
     @property
+    def _machine(self) -> Machine:
+        return Machine(self.device, self.precision, self.compile)
+
+    @property
     def _publisher(self) -> Publisher:
         return Publisher(
             self.name, self.preset, self._protocol, self._command(), self._folder, self.figures
@@ -159,6 +189,7 @@ class Reproduce:
         check_methods(self._methods, self._benchmark.methods)
         check_counts(seeds=self.seeds, jobs=self.jobs, steps=self.steps)
         check_seed(self.first_seed)
+        check_seconds(self.checkpoint_seconds)
         if self.tasks is not None:
             _check_tasks(self.name, self.tasks)
         if self.root is not None and not self._is_sleep:
@@ -204,6 +235,8 @@ class Reproduce:
                 self.steps,
                 self.root,
                 self.expected,
+                self._machine,
+                Resuming(self.resume, self.checkpoint_seconds),
             )
             for benchmark in self._benchmarks
             for name in names
@@ -212,7 +245,9 @@ class Reproduce:
 
     def _play(self, tasks: Sequence[Task], console: Console) -> list[Done]:
         with one_thread():
-            kept = [Done(t, row) for t in tasks if self.resume and (row := t.finished())]
+            rows = {task: task.finished() for task in tasks if self.resume}
+            # What is to be done is done by all ranks together.
+            kept = [Done(t, row) for t, row in rows.items() if not ranks.anywhere(row is None)]
         found = {ended.task: ended for ended in kept}
         missing = [task for task in tasks if task not in found]
         with runs_bar(console) as bar:
@@ -245,6 +280,7 @@ class Reproduce:
             words += ["--root", str(self.root)]
         if self.expected:
             words.append("--expected")
+        words += self._machine.flags()
         return " ".join(words)
 
 
