@@ -254,12 +254,15 @@ def test_a_place_where_nothing_can_be_written_is_told_before_training(files, tmp
     assert "which is no empty folder; name one, or one that is not there." in said_once(capsys)
 
 
-def test_a_run_that_is_stopped_leaves_nothing(files, tmp_path, monkeypatch):
+def test_a_run_that_is_stopped_before_it_trains_leaves_nothing(
+    files, tmp_path, monkeypatch, capsys
+):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cida.estimators.table.TableModel.save", stop)
+    monkeypatch.setattr("cida.estimators.table.hold_out", stop)
     assert fit(files / "ward.csv", tmp_path / "made/run") == 1
+    assert said_once(capsys) == "cida: interrupted; nothing was written.\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -87,13 +87,12 @@ def test_a_demo_keeps_its_finished_runs(tmp_path):
     terminal = Terminal(["demo", "--methods", "histogram"], tmp_path)
     terminal.read_until(r"\d+/\d+")
     code = terminal.interrupt()
-    check_end(
-        terminal, code, "the runs that were finished are kept, without a report: start it again."
-    )
+    check_end(terminal, code, "what is done is kept: the same command with --resume goes on.")
     assert half_written(tmp_path) == []
+    assert list(tmp_path.glob("runs/demo/histogram-seed0/checkpoint/training-0/step-*"))
 
 
-def test_a_fit_leaves_nothing(tmp_path):
+def test_a_fit_keeps_its_training(tmp_path, capsys, monkeypatch):
     draw = random.Random(100)
     with (tmp_path / "table.csv").open("w", newline="") as file:
         lines = csv.writer(file)
@@ -105,8 +104,13 @@ def test_a_fit_leaves_nothing(tmp_path):
     terminal = Terminal([*words, "--steps", "100000"], tmp_path, columns=40)
     terminal.read_until(r"\d+/\d+")
     code = terminal.interrupt()
-    check_end(terminal, code, "nothing was written.")
-    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+    check_end(
+        terminal, code, "the training so far is kept: the same command with --resume goes on."
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".run.unfinished", "table.csv"]
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "--steps", "100000"]) == 2
+    assert "an unfinished run is kept; go on with --resume, or remove" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("moment", ["while the workers start", "while they train"])

@@ -245,7 +245,7 @@ def test_a_model_of_eleven_indices_takes_eleven(multi, edf, tmp_path, capsys):
         ({"run": "lost"}, "there is no model file at "),
         ({"index": ("63", "70")}, "index has 2 numbers and the model was trained with 1; give"),
         ({"index": ("nan",)}, "index is nan; it must be numbers."),
-        ({"data": "absent.edf"}, "which is no file; give an EDF recording."),
+        ({"data": "absent.edf"}, "which is no file; did you mean"),
         ({"data": "text.edf"}, "it is no EDF file, or its header is broken; download it again."),
         ({"data": "nose.edf"}, "no breathing belt is among its channels ('Nose', 'SaO2'); name"),
         (

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -71,7 +72,6 @@ def test_no_label_is_asked_for_and_the_model_stays_as_it_was(plain):
 
 
 def test_columns_of_a_frame_are_named():
-    pd = pytest.importorskip("pandas")
     x, y, u = drifting()
     frame = pd.DataFrame({"age": u, "hour": 24 * np.random.default_rng(0).random(len(u))})
     space = Product([Line(), Periodic(24)])
