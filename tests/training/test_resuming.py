@@ -29,6 +29,14 @@ SMALL = {
 }
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """A shell that starts pytest in the background has Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module")
 def world():
     return circle(points=12, seed=100)

@@ -15,7 +15,7 @@ from tyro.conf import UseAppendAction
 from cida.cli.bars import nights_bar
 from cida.datasets.sleep import STUDIES, Report, prepare
 
-__all__ = ["PrepareNsrr"]
+__all__ = ["PrepareNsrr", "check_fresh"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,10 @@ class PrepareNsrr:
     ] = ()
     """Columns of the study's table by another name: age=my_age gender=sex."""
 
+    resume: bool = True
+    """Goes on with the nights that are missing; with --no-resume a folder that has nights already
+    is refused."""
+
     interrupted: ClassVar[str] = (
         "interrupted; finished nights are kept: the same command goes on with the others."
     )
@@ -49,6 +53,7 @@ class PrepareNsrr:
     def run(self, console: Console) -> int:
         """Prints what was prepared, what failed and, last, where the store is."""
         columns = _columns([*chain(*self.column)])
+        check_fresh(self.out, self.resume)
         with nights_bar(console) as bar:
             task = bar.add_task(self.study, total=0)
             report = prepare(
@@ -63,6 +68,14 @@ class PrepareNsrr:
         for line in _lines(report):
             console.print(line, soft_wrap=True, markup=False, highlight=False)
         return 0
+
+
+def check_fresh(out: Path, resume: bool) -> None:
+    """Refuses a folder with something in it where nothing is to be gone on with."""
+    if not resume and out.expanduser().is_dir() and any(out.expanduser().iterdir()):
+        raise ValueError(
+            f"out is {out}, which is not empty; leave --no-resume out to go on, or choose another."
+        )
 
 
 def _columns(pairs: Sequence[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from rich.console import Console
 
 from cida.cli.bars import nights_bar
+from cida.cli.prepare import check_fresh
 from cida.datasets.sleep import STUDIES, simulate
 
 __all__ = ["SimulateSleep"]
@@ -33,6 +34,10 @@ class SimulateSleep:
     jobs: int = 1
     """Nights that are written side by side."""
 
+    resume: bool = True
+    """Goes on with the nights that are missing; with --no-resume a folder that has nights already
+    is refused."""
+
     interrupted: ClassVar[str] = (
         "interrupted; finished nights are kept: the same command goes on with the others."
     )
@@ -42,6 +47,7 @@ class SimulateSleep:
         out = self.out.expanduser()
         if out.exists() and not out.is_dir():
             raise ValueError(f"out is {out}, which is no folder; choose another name.")
+        check_fresh(out, self.resume)
         with nights_bar(console) as bar:
             task = bar.add_task("nights", total=0)
             roots = simulate(

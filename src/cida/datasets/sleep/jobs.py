@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -47,6 +49,15 @@ def in_jobs(work: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[R
 def _leave_interrupts() -> None:
     """Ctrl-C is for the parent: it stops the jobs when their nights are done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed cannot stop its jobs, and they would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def need_packages(what: str, *packages: str) -> None:

@@ -20,7 +20,7 @@ from cida.datasets.sleep.jobs import Watch, in_jobs, need_packages, stopping
 from cida.datasets.sleep.night import Failure, Task, prepare_night, read_part
 from cida.datasets.sleep.store import Counts, Entry, Settings, SleepStore, write_store
 from cida.datasets.sleep.studies import INDICES, Recording, Study, is_simulated
-from cida.files import write_atomically
+from cida.files import claimed, write_atomically
 
 __all__ = ["Report", "prepare"]
 
@@ -64,7 +64,7 @@ def prepare(
     known = set(old.subjects.ids) if old else set()
     fresh = [recording for recording in recordings if recording.subject not in known]
     usable, failures = _with_age(fresh, covariates, study.table_path(root))
-    with stopping(out):
+    with stopping(out), claimed(out, out / ".lock"):
         parts = _clean(out)
         tasks = [Task(one, study.belts, settings, parts / f"{one.subject}.npz") for one in usable]
         due = [task for task in tasks if read_part(task.part, settings, counts_only=True) is None]

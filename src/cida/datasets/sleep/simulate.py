@@ -15,7 +15,7 @@ from cida.datasets.sleep.jobs import Watch, in_jobs, need_packages, stopping
 from cida.datasets.sleep.physiology import N3, Person, Traits, belts, draw_person, hypnogram
 from cida.datasets.sleep.stages import write_stages
 from cida.datasets.sleep.studies import SIMULATED, STUDIES, Study
-from cida.files import write_atomically
+from cida.files import claimed, write_atomically
 
 __all__ = ["COHORTS", "Cohort", "simulate"]
 
@@ -99,7 +99,7 @@ def simulate(
     notice = f"{NOTICE}seed {seed}\n"
     for root in roots.values():
         _check(root, notice)
-    with stopping(out):
+    with stopping(out), claimed(out, out / ".lock"):
         tasks = []
         for name, root in roots.items():
             write_atomically(root / SIMULATED, notice.encode())
