@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
-.PHONY: demo test lint browser docs screenshots speed clean
+.PHONY: demo test lint browser docs screenshots speed kills clean
 
 demo: $(VENV)/.installed
 	@echo "cida is installed in $(VENV): . $(BIN)/activate"
@@ -36,6 +36,10 @@ docs: $(VENV)/.installed-test
 # The pictures of the report in README and docs; trains for some minutes if the runs are not there.
 screenshots: $(VENV)/.installed-test browser
 	$(BIN)/python examples/screenshots.py
+
+# Commands killed at random moments, gone on with, and compared; takes some ten minutes.
+kills: $(VENV)/.installed-test
+	$(BIN)/python tests/faults/kills.py --kills 40
 
 speed: $(VENV)/.installed-test
 	$(BIN)/cida speed

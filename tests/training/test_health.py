@@ -15,7 +15,7 @@ from cida.games import GAMES, Game, Move, Parts, SourceOnly
 from cida.networks import MLP, IndexedEncoder
 from cida.space import Line
 from cida.training import Event, Trainer, Training, isolated
-from cida.training import trainer as trainer_module
+from cida.training import course as course_module
 from cida.training.health import ROUNDS_APART, Look, excess, known, same_share
 
 
@@ -181,7 +181,7 @@ def played(kind, callbacks, steps=40):
 @pytest.mark.parametrize("name", ["source-only", *GAMES])
 def test_a_run_that_is_looked_at_is_the_same_bit_for_bit(name, monkeypatch):
     kind = GAMES.get(name, SourceOnly)
-    monkeypatch.setattr(trainer_module, "ROUNDS_APART", 1)
+    monkeypatch.setattr(course_module, "ROUNDS_APART", 1)
     events = []
     watched = played(kind, [events.append])
     assert any(event.health for event in events)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from cida import ranks
 from cida.batch import Rows
-from cida.files import write_atomically
+from cida.files import sweep, write_atomically
 from cida.games import Game
 from cida.training.checkpoint import ModelFileError, packed, read_model_file
 from cida.words import CidaWarning
@@ -131,7 +131,10 @@ class Checkpoints:
         return ranks.anywhere(time.monotonic() - self.written >= self.seconds)
 
     def keep(self, state: State) -> None:
-        """Writes a state beside the last one; older ones go."""
+        """Writes a state beside the last one; older ones go.
+
+        Where it cannot be written training goes on: its end is worth more than a checkpoint.
+        """
         header = {
             "identity": self.identity,
             "step": state.step,
@@ -139,15 +142,20 @@ class Checkpoints:
         }
         content = packed(dict(state.tensors), header)
         path = self.folder / f"step-{state.step:09d}-{_digest(content)}.safetensors"
-        write_atomically(path, content)
+        self.written = time.monotonic()
+        try:
+            write_atomically(path, content)
+        except OSError as error:
+            _warn(f"no checkpoint in {self.folder} ({error.strerror}); training goes on without.")
+            return
         for old in self._files()[:-KEPT]:
             old.unlink(missing_ok=True)
-        self.written = time.monotonic()
 
     def _files(self) -> list[Path]:
         """From the first step to the last."""
         if not self.folder.is_dir():
             return []
+        sweep(self.folder)
         return sorted(path for path in self.folder.iterdir() if NAME.fullmatch(path.name))
 
 

@@ -1,0 +1,88 @@
+"""A full disk, and two at once: one sentence, nothing half-written, nothing lost."""
+
+import os
+import random
+import resource
+import subprocess
+import sys
+
+import kills
+import pytest
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "table.csv"
+    kills.write_table(path)
+    return path
+
+
+def fit_words(table, out, *more):
+    words = [sys.executable, "-m", "cida", "fit", str(table), "--label", "ill", "--index", "age"]
+    return [*words, "--steps", "60", "--no-expected", "--out", str(out), *more]
+
+
+def with_room_for(size):
+    """No file may grow beyond this many bytes, as on a disk that is full then."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+@pytest.mark.parametrize("size", [1_000, 20_000])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(table, tmp_path, size):
+    ended = subprocess.run(
+        fit_words(table, tmp_path / "made/run"), env=ENVIRONMENT, capture_output=True, text=True,
+        preexec_fn=with_room_for(size),
+    )  # fmt: skip
+    assert ended.returncode == 2
+    said = [line for line in ended.stderr.splitlines() if "checkpoint" not in line]
+    (sentence,) = said
+    assert sentence.startswith("cida: out is ")
+    assert "where nothing can be written (File too large); choose another place." in sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_training(tmp_path):
+    script = """
+import resource, sys, warnings
+import cida
+from cida.datasets import circle
+
+world = circle(points=12, seed=100)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+warnings.simplefilter("always")
+with cida.resumable(sys.argv[1], seconds=0):
+    model = cida.CIDAClassifier(steps=3, random_state=0).fit(
+        world.x, world.training_labels, domain_index=world.u
+    )
+sys.stdout.write(str(model.n_steps_))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "kept")],
+        env=ENVIRONMENT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ended.stdout == "3"
+    assert "(File too large); training goes on without." in ended.stderr
+    assert not list(tmp_path.rglob("*.safetensors*"))
+
+
+def test_of_two_that_start_at_once_one_makes_the_run_and_the_other_is_refused(table, tmp_path):
+    words = fit_words(table, tmp_path / "run", "--steps", "1500")
+    both = [
+        subprocess.Popen(words, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    said = [process.communicate()[1].decode() for process in both]
+    codes = [process.returncode for process in both]
+    assert sorted(codes) == [0, 2]
+    refused = said[codes.index(2)]
+    assert "is in use by another cida command (process " in refused
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_command_that_is_killed_goes_on_as_if_nothing_had_been(tmp_path):
+    kills.write_table(tmp_path / "table.csv")
+    scenario = kills.Scenario("training", kills.table_words(tmp_path, "0.1"))
+    done, fine = kills.play(scenario, 1, tmp_path, random.Random(100))
+    assert (done, fine) == (1, 1)
