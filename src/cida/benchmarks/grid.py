@@ -132,6 +132,8 @@ def run_grid(
     by the workers of its cluster: all of them if ``jobs`` is None. Each has one thread, here and
     there, so that the numbers depend on neither. A run that fails is told and the others go on.
     """
+    if not tasks:
+        return []
     # Who makes a run may work in another folder.
     given = {_absolute(task): task for task in tasks}
     done: dict[Task, Done] = {}

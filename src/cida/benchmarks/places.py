@@ -1,7 +1,8 @@
-"""Where runs are made, as joblib sees it: processes of this machine, or workers of a Dask cluster."""
+"""Where runs are made, for joblib: processes of this machine, or workers of a Dask cluster."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
 import signal
@@ -167,29 +168,36 @@ def connected(address: str) -> Iterator[Any]:
         raise ImportError(
             "a scheduler needs distributed, which is not installed; pip install 'cida[grid]'."
         ) from None
-    with _quiet(), _client(Client, address) as client:
-        _check_workers(client, address)
-        yield client
+    with _quiet():
+        _check_scheduler(address)
+        with Client(address, timeout=PATIENCE, set_as_default=False) as client:
+            _check_workers(client, address)
+            yield client
 
 
-@contextmanager
-def _client(kind: Any, address: str) -> Iterator[Any]:
+def _check_scheduler(address: str) -> None:
+    """Refuses an address where no scheduler answers; a client would stay and try on."""
+    from distributed import Security, rpc
+
+    async def ask() -> str:
+        keys = Security().get_connection_args("client")
+        async with rpc(address, connection_args=keys) as scheduler:
+            return str((await scheduler.identity())["type"])
+
     try:
-        client = kind(address, timeout=PATIENCE, set_as_default=False)
-    except OSError:
-        raise JobError(
-            f"scheduler is {address}; nobody answers there. Start one with dask scheduler, which "
-            "prints its address."
-        ) from None
-    except (ValueError, TypeError) as error:
+        found = asyncio.run(asyncio.wait_for(ask(), PATIENCE))
+    except ValueError as error:
         raise ValueError(
             f"scheduler is {address!r}, which is no address ({error}); write it as dask scheduler "
             "prints it, such as tcp://10.0.0.1:8786."
         ) from None
-    try:
-        yield client
-    finally:
-        client.close(timeout=2)
+    except OSError:  # a timeout is one
+        found = "nobody"
+    if found != "Scheduler":
+        raise JobError(
+            f"scheduler is {address}, where no scheduler answers; start one with dask scheduler, "
+            "which prints its address."
+        )
 
 
 def _check_workers(client: Any, address: str) -> None:
@@ -202,17 +210,17 @@ def _check_workers(client: Any, address: str) -> None:
         ) from None
     here = versions()
     for worker, theirs in client.run(versions, on_error="return").items():
-        if isinstance(theirs, ModuleNotFoundError):
-            raise JobError(f"the worker at {worker} has no {theirs.name}; install there what is here.")
         if isinstance(theirs, BaseException):
-            raise JobError(f"the worker at {worker} cannot run cida: {theirs}.")
+            raise JobError(
+                f"the worker at {worker} cannot load cida ({theirs}); install there what is here."
+            )
         if found := _difference(theirs, here):
             raise JobError(f"the worker at {worker} {found}")
     threads = client.nthreads()
     if sum(threads.values()) > len(threads):
         warnings.warn(
-            f"the workers have {sum(threads.values())} threads in {len(threads)} processes, which "
-            "make a run at a time each; start them with --nthreads 1 and more --nworkers.",
+            f"the cluster has {sum(threads.values())} threads and makes {len(threads)} run(s) at "
+            "a time, one in each worker process; start workers with --nthreads 1 and more --nworkers.",
             CidaWarning,
             stacklevel=2,
         )
