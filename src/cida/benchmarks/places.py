@@ -220,7 +220,8 @@ def _check_workers(client: Any, address: str) -> None:
     if sum(threads.values()) > len(threads):
         warnings.warn(
             f"the cluster has {sum(threads.values())} threads and makes {len(threads)} run(s) at "
-            "a time, one in each worker process; start workers with --nthreads 1 and more --nworkers.",
+            "a time, one in each worker process; start workers with --nthreads 1 and more "
+            "--nworkers.",
             CidaWarning,
             stacklevel=2,
         )

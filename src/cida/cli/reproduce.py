@@ -68,8 +68,8 @@ class Reproduce:
     cluster as many as it has workers."""
 
     scheduler: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
-    """The address that dask scheduler prints, such as tcp://10.0.0.1:8786: runs are then made by the
-    workers of that cluster, which must see the folder of --out under the same path."""
+    """The address that dask scheduler prints, such as tcp://10.0.0.1:8786: the workers of that
+    cluster make the runs, and must see the folder of --out under the same path."""
 
     out: Path | None = None
     """The folder for runs, results.json, table.md, figures and report.html; by default
