@@ -54,7 +54,8 @@ class Workers:
             self.processes.pop(name).wait()
         self.ready()
 
-    def wait(self, until, seconds=60):
+    @staticmethod
+    def wait(until, seconds=60):
         end = time.monotonic() + seconds
         while not until():
             assert time.monotonic() < end
@@ -142,7 +143,10 @@ def test_an_interrupted_command_ends_and_its_workers_are_free_again(worker, tmp_
     assert "Traceback" not in told
     assert command.returncode == 1
     started = time.monotonic()
-    run_grid(tasks_in(tmp_path, steps=2), 1, lambda _: None, worker.address)
+    in_hand = []
+    watch = lambda _: in_hand.append(sum(worker.busy().values()))  # noqa: E731
+    run_grid(tasks_in(tmp_path, steps=2), 1, watch, worker.address)
+    assert max(in_hand) <= 1
     assert time.monotonic() - started < 15
     assert list(tmp_path.glob("run/*/row.json")) == []
 
@@ -176,16 +180,37 @@ def test_a_call_that_ends_its_workers_is_given_up(worker, monkeypatch):
     worker.processes.popitem()[1].wait()
 
 
-def test_a_worker_without_cida_is_told(workers, tmp_path):
-    workers.kill(*workers.processes)
+@pytest.fixture
+def without_cida(tmp_path):
+    """What makes a process of the cluster one in which cida is not installed."""
     package = tmp_path / "cida" / "__init__.py"
     package.parent.mkdir()
     package.write_text("raise ModuleNotFoundError('there is none', name='cida')")
-    workers.start(PYTHONPATH=str(tmp_path))
+    return {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+
+def test_a_worker_without_cida_is_told(workers, tmp_path, without_cida):
+    workers.kill(*workers.processes)
+    workers.start(**without_cida)
     workers.ready()
-    with pytest.raises(JobError, match=r"cannot load cida \(.*none.*\); install there what"):
+    told = r"the worker at tcp://.* cannot load cida \(.*none.*\); install there"
+    with pytest.raises(JobError, match=told):
         run_grid(tasks_in(tmp_path), None, lambda _: None, workers.address)
     workers.kill(*workers.processes)
+
+
+def test_a_scheduler_without_cida_is_told(tmp_path, without_cida):
+    words = ["--port", "0", "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", "where"]
+    command = [sys.executable, "-m", "dask", "scheduler", *words]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=without_cida, stderr=subprocess.DEVNULL
+    ) as scheduler:
+        Workers.wait(lambda: (tmp_path / "where").exists())
+        address = json.loads((tmp_path / "where").read_text())["address"]
+        told = r"the scheduler tcp://.* cannot load cida \(.*none.*\); install there"
+        with pytest.raises(JobError, match=told):
+            run_grid(tasks_in(tmp_path), None, lambda _: None, address)
+        scheduler.kill()
 
 
 def test_a_cluster_without_workers_is_told(workers, tmp_path, monkeypatch):

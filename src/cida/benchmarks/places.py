@@ -116,7 +116,9 @@ class Cluster(ParallelBackendBase):  # type: ignore[misc]
                 "--resume."
             ) from None
         except ModuleNotFoundError as error:
-            raise JobError(f"a worker has no {error.name}; install there what is here.") from None
+            raise JobError(
+                f"a worker cannot load cida ({error}); install there what is here."
+            ) from None
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
         with suppress(Exception):  # a scheduler that is gone cannot be told
@@ -128,12 +130,12 @@ _ALONE = threading.Lock()
 _WANTED: ContextVar[Callable[[], bool] | None] = ContextVar("_WANTED", default=None)
 
 
-def _on_worker(call: Callable[[], Any], theirs: Mapping[str, str]) -> Any:
-    """Makes the call in a worker, if cida and what it computes with are the same here."""
+def _on_worker(call: Callable[[], Any], here: Mapping[str, str]) -> Any:
+    """Makes the call, in a worker that has the versions of whoever asks: one may have come late."""
     from distributed import get_worker
 
     worker = get_worker()
-    if found := _difference(versions(), theirs):
+    if found := _difference(versions(), here):
         raise JobError(f"the worker at {worker.address} {found}")
     key = worker.get_current_task()
 
@@ -201,6 +203,8 @@ def _check_scheduler(address: str) -> None:
 
 
 def _check_workers(client: Any, address: str) -> None:
+    """Refuses a cluster that has no worker, or something else installed than is here."""
+    _check_versions(f"the scheduler {address}", _scheduler_versions(client))
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
     except TimeoutError:
@@ -208,14 +212,8 @@ def _check_workers(client: Any, address: str) -> None:
             f"the scheduler {address} has no worker; start some with dask worker {address} "
             "--nworkers 2 --nthreads 1."
         ) from None
-    here = versions()
     for worker, theirs in client.run(versions, on_error="return").items():
-        if isinstance(theirs, BaseException):
-            raise JobError(
-                f"the worker at {worker} cannot load cida ({theirs}); install there what is here."
-            )
-        if found := _difference(theirs, here):
-            raise JobError(f"the worker at {worker} {found}")
+        _check_versions(f"the worker at {worker}", theirs)
     threads = client.nthreads()
     if sum(threads.values()) > len(threads):
         warnings.warn(
@@ -225,6 +223,20 @@ def _check_workers(client: Any, address: str) -> None:
             CidaWarning,
             stacklevel=2,
         )
+
+
+def _scheduler_versions(client: Any) -> Any:
+    try:
+        return client.run_on_scheduler(versions)
+    except Exception as error:  # whatever comes of loading cida there
+        return error
+
+
+def _check_versions(who: str, theirs: Any) -> None:
+    if isinstance(theirs, BaseException):
+        raise JobError(f"{who} cannot load cida ({theirs}); install there what is here.")
+    if found := _difference(theirs, versions()):
+        raise JobError(f"{who} {found}")
 
 
 def _difference(theirs: Mapping[str, str], here: Mapping[str, str]) -> str:
