@@ -1,15 +1,22 @@
 import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
 import warnings
 from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from cida import CidaWarning
 from cida.benchmarks.grid import Task, one_thread, run_grid
 from cida.benchmarks.runner import read_outcome, run_recipe
 from cida.benchmarks.toys import FRESH
+from cida.cli import main
 from cida.datasets import sine
 from cida.diagnostics.view import VIEW, read_view
 
@@ -52,6 +59,7 @@ def test_two_at_a_time_find_the_same_numbers_and_weights(grid, tmp_path):
         model = "model.safetensors"
         weights = [e.task.folder.joinpath(model).read_bytes() for e in (one, two)]
         assert weights[0] == weights[1]
+    assert multiprocessing.active_children() == []
 
 
 def test_what_the_doctor_finds_is_left_to_the_report_which_names_the_run(tmp_path):
@@ -82,6 +90,7 @@ def test_the_number_of_threads_is_one_inside_and_put_back(threads):
     try:
         with one_thread():
             assert torch.get_num_threads() == 1
+            assert {pool["num_threads"] for pool in threadpool_info()} == {1}  # numpy's, scipy's
         assert torch.get_num_threads() == threads
         with pytest.raises(RuntimeError, match="stop"), one_thread():
             raise RuntimeError("stop")
@@ -123,6 +132,26 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(grid, monkeypatch):
     assert [e.row is None for e in found] == [False, True, False, False]
     assert found[1].failure == "the loss is NaN at step 3."
     assert heard == found
+
+
+def test_a_process_that_is_killed_is_told_and_the_others_end(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def kill_one():
+        while not (workers := multiprocessing.active_children()):
+            time.sleep(0.02)
+        os.kill(workers[0].pid, signal.SIGKILL)
+
+    killing = threading.Thread(target=kill_one)
+    killing.start()
+    few = ["--methods", "source-only", "--seeds", "3", "--no-figures", "--out", "run"]
+    assert main(["reproduce", "sine", *few, "--jobs", "2"]) == 1
+    killing.join()
+    assert capsys.readouterr().err == (
+        "cida: a run's process was killed, perhaps for want of memory; finished runs are kept: "
+        "go on with --resume and fewer --jobs.\n"
+    )
+    assert multiprocessing.active_children() == []
 
 
 def test_an_error_that_is_no_runaway_game_is_not_swallowed(grid, monkeypatch):

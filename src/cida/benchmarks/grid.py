@@ -1,27 +1,44 @@
-"""Many runs, several at a time: one process each, one thread each."""
+"""Many runs, several at a time, here or on a cluster: one process each, one thread each."""
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
+import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 from cida.benchmarks.catalogue import BENCHMARKS
+from cida.benchmarks.places import (
+    Cluster,
+    Processes,
+    connected,
+    interrupts_held_back,
+    leave_if_unwanted,
+)
 from cida.benchmarks.recipes import AS_USUAL, Machine, Recipe, Sample, recipes
-from cida.benchmarks.runner import FROM_THE_START, Resuming, Row, finished_row, run_recipe
+from cida.benchmarks.runner import (
+    FROM_THE_START,
+    Resuming,
+    Row,
+    finished_row,
+    holds_row,
+    run_recipe,
+)
 from cida.diagnostics.view import VIEW, read_view
 from cida.estimators import CidaWarning
 from cida.training import CheckpointWarning
 from cida.training.checkpoint import ModelFileError
+from cida.words import JobError
 
 __all__ = ["Done", "Task", "one_thread", "run_grid"]
+
+PATIENCE = 30.0  # seconds for a file of another machine to show up in a shared folder
 
 
 @dataclass(frozen=True)
@@ -75,9 +92,15 @@ class Task:
         """Makes the run."""
         asked = self.expected and self.recipe.tells_expected
         found = run_recipe(
-            self.recipe, self.sample, self.seed, self.folder, origin=self.origin, expected=asked,
+            self.recipe,
+            self.sample,
+            self.seed,
+            self.folder,
+            callbacks=[leave_if_unwanted],
+            origin=self.origin,
+            expected=asked,
             resuming=self.resuming,
-        )  # fmt: skip
+        )
         return found.row
 
     @property
@@ -109,74 +132,75 @@ class Done:
     failure: str = ""
 
 
-def run_grid(tasks: Sequence[Task], jobs: int, watch: Callable[[Done], None]) -> list[Done]:
+def run_grid(
+    tasks: Sequence[Task],
+    jobs: int | None,
+    watch: Callable[[Done], None],
+    scheduler: str | None = None,
+) -> list[Done]:
     """Makes all runs, ``jobs`` at a time; ``watch`` hears of each as it ends.
 
-    Each has one thread, in one process or in many, so that the numbers do not depend on ``jobs``.
-    A run that fails is told and the others go on.
+    They are made in processes of this machine or, if the address of a Dask ``scheduler`` is given,
+    by the workers of its cluster: all of them if ``jobs`` is None. Each has one thread, here and
+    there, so that the numbers depend on neither. A run that fails is told and the others go on.
     """
+    if not tasks:
+        return []
+    # Who makes a run may work in another folder.
+    given = {_absolute(task): task for task in tasks}
     done: dict[Task, Done] = {}
-    with closing(_in_turn(tasks) if jobs == 1 else _side_by_side(tasks, jobs)) as endings:
+    with _place(jobs, scheduler) as parallel, closing(_endings(parallel, given)) as endings:
         for ended in endings:
-            done[ended.task] = ended
-            watch(ended)
+            if scheduler is not None:
+                _check_visible(ended)
+            task = given[ended.task]
+            done[task] = replace(ended, task=task)
+            watch(done[task])
     return [done[task] for task in tasks]
 
 
-def _in_turn(tasks: Sequence[Task]) -> Generator[Done, None, None]:
-    with one_thread():
-        for task in tasks:
-            yield _play(task)
-
-
-def _side_by_side(tasks: Sequence[Task], jobs: int) -> Generator[Done, None, None]:
-    # Fresh interpreters: a forked one would share torch's threads with its parent.
-    context = multiprocessing.get_context("spawn")
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker)
-    try:
-        with _interrupts_held_back():
-            waiting: set[Future[Done]] = {pool.submit(_play, task) for task in tasks}
-        while waiting:
-            ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in ended:
-                yield future.result()
-    except BaseException:
-        for worker in set(multiprocessing.active_children()) - others:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _absolute(task: Task) -> Task:
+    root = None if task.root is None else task.root.absolute()
+    return replace(task, folder=task.folder.absolute(), root=root)
 
 
 @contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Processes that are started inside never hear of Ctrl-C; ours is told when it is left.
+def _place(jobs: int | None, scheduler: str | None) -> Iterator[Parallel]:
+    """joblib, set to this machine or to the cluster."""
+    told = {"return_as": "generator_unordered", "batch_size": 1}
+    with warnings.catch_warnings():
+        # That runs are cancelled when one fails, and that a process is replaced when it has grown.
+        warnings.filterwarnings("ignore", module="joblib")
+        if scheduler is None:
+            yield Parallel(jobs or 1, backend=Processes(), **told)
+            return
+        with connected(scheduler) as client:
+            at_once = "all" if jobs is None else jobs
+            yield Parallel(2, backend=Cluster(client), pre_dispatch=at_once, **told)
 
-    A worker that is still importing would answer with a traceback.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
+
+def _endings(parallel: Parallel, tasks: Iterable[Task]) -> Generator[Done, None, None]:
+    with interrupts_held_back():
+        endings = parallel(delayed(_play)(task) for task in tasks)
+    yield from endings
+
+
+def _check_visible(ended: Done) -> None:
+    """Refuses to go on if a run that ended on the cluster left nothing here."""
+    if ended.row is None:
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _start_worker() -> None:
-    torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to tell
-    signal.signal(signal.SIGTERM, _stop)
-
-
-def _stop(*_: object) -> None:
-    raise SystemExit(1)  # rather than be killed: half-written files are removed on the way out
+    end = time.monotonic() + PATIENCE  # a shared folder may show new files late
+    while not holds_row(ended.task.folder, ended.row):
+        if time.monotonic() > end:
+            raise JobError(
+                f"{ended.task.words} ended on the cluster, but is not in {ended.task.folder} here; "
+                "give --out a folder that workers see under the same path."
+            )
+        time.sleep(0.1)
 
 
 def _play(task: Task) -> Done:
-    with warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         # Between many runs nobody could tell whose they are: the report names each with its run.
         warnings.simplefilter("ignore", CidaWarning)
         warnings.simplefilter("always", CheckpointWarning)  # which names its run by the folder
@@ -188,10 +212,11 @@ def _play(task: Task) -> Done:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Inside, torch computes with one thread; the number before is put back."""
+    """Inside, torch, BLAS and OpenMP compute with one thread; the numbers before are put back."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1):
+            yield
     finally:
         torch.set_num_threads(threads)

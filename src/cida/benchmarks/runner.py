@@ -31,6 +31,7 @@ __all__ = [
     "Resuming",
     "Row",
     "finished_row",
+    "holds_row",
     "read_outcome",
     "run_recipe",
     "run_words",
@@ -142,6 +143,18 @@ def finished_row(folder: Path, recipe: Recipe, sample: Sample, seed: int) -> Row
         return Row(**json.loads((folder / "row.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def holds_row(folder: Path, row: Row) -> bool:
+    """Whether the folder has a whole run that found this row, in whatever time it took."""
+    try:
+        found = Row(**json.loads((folder / "row.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return False
+    # As text, in which a figure that is no number is equal to itself.
+    return json.dumps(asdict(replace(found, seconds=0))) == json.dumps(
+        asdict(replace(row, seconds=0))
+    )
 
 
 def read_outcome(folder: Path, recipe: Recipe) -> Outcome:

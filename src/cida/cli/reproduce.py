@@ -67,8 +67,13 @@ class Reproduce:
     """For digits, clean: other digits are scored than trained on; paper: the same images are;
     development: training digits held out are scored. By default the preset's own."""
 
-    jobs: int = 1
-    """How many runs at a time, with one thread each; the numbers are the same."""
+    jobs: int | None = None
+    """How many runs at a time, with one thread each; the numbers are the same. By default 1, on a
+    cluster as many as it has workers."""
+
+    scheduler: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    """The address that dask scheduler prints, such as tcp://10.0.0.1:8786: the workers of that
+    cluster make the runs, and must see the folder of --out under the same path."""
 
     out: Path | None = None
     """The folder for runs, results.json, table.md, figures and report.html; by default
@@ -213,7 +218,7 @@ class Reproduce:
                 line = bar.add_task("simulated cohorts", total=1, completed=1)
                 make_simulated(
                     simulated_home(),
-                    jobs=self.jobs,
+                    jobs=self.jobs or 1,
                     watch=lambda words, done, total: bar.update(
                         line, description=words, completed=done, total=total
                     ),
@@ -260,7 +265,7 @@ class Reproduce:
                 words = f"{ended.task.words}: {score}"
                 bar.update(runs, advance=1, description=words)
 
-            for ended in run_grid(missing, self.jobs, watch):
+            for ended in run_grid(missing, self.jobs, watch, self.scheduler):
                 found[ended.task] = ended
         return [found[task] for task in tasks]
 

@@ -42,10 +42,11 @@ def _check(command: str, asked: Any, count: int) -> None:
             f"torchrun started {count} processes, and {command} is the work of one; start it "
             "without torchrun."
         )
-    if getattr(asked, "jobs", 1) > 1:
+    apart = "scheduler" if getattr(asked, "scheduler", None) else "jobs"
+    if (getattr(asked, apart, None) or 1) != 1:
         raise ValueError(
-            f"jobs is {asked.jobs}, and torchrun started {count} processes that train each run "
-            "together; use one of the two."
+            f"{apart} is {getattr(asked, apart)}, and torchrun started {count} processes that train "
+            "each run together; use one of the two."
         )
 
 

@@ -107,8 +107,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     scoring gets the index, or use ``index_in_encoder=False``, which needs none; then predict with
     ``search.best_estimator_``.
 
-    ``partial_fit`` and ``warm_start`` are out of scope: a half-played game is worth going on with
-    keeping, so every ``fit`` starts afresh.
+    ``partial_fit`` and ``warm_start`` are out of scope: every ``fit`` starts afresh, or goes on
+    where it was cut off (`cida.resumable`).
     """
 
     class_weight: Any = None
