@@ -45,8 +45,8 @@ def _check(command: str, asked: Any, count: int) -> None:
     apart = "scheduler" if getattr(asked, "scheduler", None) else "jobs"
     if (getattr(asked, apart, None) or 1) != 1:
         raise ValueError(
-            f"{apart} is {getattr(asked, apart)}, and torchrun started {count} processes that train "
-            "each run together; use one of the two."
+            f"{apart} is {getattr(asked, apart)}, and torchrun started {count} processes that "
+            "train each run together; use one of the two."
         )
 
 
