@@ -82,16 +82,11 @@ def worker(workers):
     return workers
 
 
-def tasks_in(folder, steps=15):
+def tasks_in(folder, steps=15, seeds=2):
     return [
-        Task("sine", "best", "points", "histogram", seed, folder / f"seed{seed}", steps)
-        for seed in (0, 1)
+        Task("sine", "best", "points", "histogram", seed, folder / f"histogram-seed{seed}", steps)
+        for seed in range(seeds)
     ]
-
-
-def results(folder):
-    words = json.loads((folder / "results.json").read_text())
-    return {**words, "rows": [{**row, "seconds": 0} for row in words["rows"]]}
 
 
 def test_a_worker_that_is_killed_half_way_changes_nothing(workers, tmp_path, monkeypatch):
@@ -105,20 +100,21 @@ def test_a_worker_that_is_killed_half_way_changes_nothing(workers, tmp_path, mon
         in_hand.append(workers.busy()[single])
         workers.kill(single)
 
-    command = ["reproduce", "sine", "--seeds", "3", "--steps", "60", "--no-figures"]
-    command += ["--methods", "source-only", "histogram"]
-    assert main([*command, "--out", "here"]) == 0
+    command = ["reproduce", "sine", "--seeds", "4", "--steps", "60", "--no-figures"]
+    command += ["--methods", "histogram"]
+    run_grid(tasks_in(tmp_path / "here", steps=60, seeds=4), 1, lambda _: None)
     killing = threading.Thread(target=kill_half_way)
     killing.start()
     with pytest.warns(CidaWarning, match=r"3 threads and makes 2 run\(s\) at a time"):
         assert main([*command, "--out", "there", "--scheduler", workers.address]) == 0
     killing.join()
     assert in_hand[0] >= 1
-    found = results(tmp_path / "there")
-    assert found == results(tmp_path / "here")
-    assert [(row["method"], row["seed"]) for row in found["rows"]] == [
-        (method, seed) for method in ("source-only", "histogram") for seed in (0, 1, 2)
-    ]
+    found = json.loads((tmp_path / "there" / "results.json").read_text())["rows"]
+    assert [row["seed"] for row in found] == [0, 1, 2, 3]
+    for row in found:
+        folder = tmp_path / "here" / f"histogram-seed{row['seed']}"
+        here = json.loads((folder / "row.json").read_text())
+        assert {**here, **row, "seconds": 0} == {**here, "seconds": 0}
     for model in tmp_path.glob("here/*/model.safetensors"):
         there = tmp_path / "there" / model.parent.name / model.name
         assert there.read_bytes() == model.read_bytes()
@@ -157,7 +153,7 @@ def test_a_folder_that_workers_do_not_share_is_told(worker, tmp_path, monkeypatc
     elsewhere = Path("/proc/self/cwd/run")  # which is another folder for everyone
     with pytest.raises(JobError, match="seed 0 ended on the cluster, but is not in /proc/self/cwd"):
         run_grid(tasks_in(elsewhere)[:1], None, lambda _: None, worker.address)
-    assert list(worker.folder.glob("run/seed0/row.json")) != []
+    assert list(worker.folder.glob("run/histogram-seed0/row.json")) != []
 
 
 def test_a_worker_with_another_version_is_told_before_the_first_run(worker, tmp_path, monkeypatch):
