@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from cida.batch import Rows
-from cida.benchmarks.speed import ROUNDS, Effort, Figure, in_a_child, in_turns, step_ms
+from cida.benchmarks.speed import Effort, Figure, clock, in_a_child, in_turns, step_ms
 from cida.estimators import CIDAClassifier, CidaWarning
 from cida.games import Game
 from cida.scratch import parts, to_be_dealt
@@ -46,6 +46,8 @@ DIMENSIONS = (1, 2, 4, 8, 16)
 CLASSES = (2, 10, 100, 1000)
 FEW_ROWS = 20_000
 PREDICTED = 100_000  # rows at a time
+BATCH = 128
+DEALT = BATCH + BATCH // 2  # rows of a step: everyone's and the source's
 
 
 @dataclass(frozen=True)
@@ -148,23 +150,27 @@ def grown(folder: str, steps: int, threads: int) -> Grown:
     before = memory_mb()
     with warnings.catch_warnings(), watching_memory() as most:
         warnings.simplefilter("ignore", CidaWarning)
-        started = time.perf_counter()
+        started = clock()
         rows = mapped_rows(Path(folder))
-        events: list[Event] = []
-        model = _model(steps=2 * steps, callbacks=[events.append]).fit_rows(rows)
-        whole = time.perf_counter() - started
-        half, end = events[len(events) // 2 - 1], events[-1]
-        dealt = (end.step - half.step) * 192
+        events: list[tuple[int, float]] = []
+
+        def note(event: Event) -> None:
+            events.append((event.step, clock()))
+
+        model = _model(steps=2 * steps, callbacks=[note]).fit_rows(rows)
+        ended = clock()
+        (first, half), (last, end) = events[len(events) // 2 - 1], events[-1]
+        a_step = (end - half) / (last - first)
         few = min(len(rows), 10 * PREDICTED)
-        started = time.perf_counter()
+        before_them = clock()
         for start in range(0, few, PREDICTED):
             place = slice(start, start + PREDICTED)
             model.predict(rows.x[place].numpy(), domain_index=rows.u[place].numpy())
-        predicted = time.perf_counter() - started
+        predicted = clock() - before_them
     return Grown(
         rows=len(rows),
-        step_us=1e6 * (end.seconds - half.seconds) / dealt,
-        fit_us=1e6 * (whole - end.seconds) / len(rows),
+        step_us=1e6 * a_step / DEALT,
+        fit_us=1e6 * (ended - started - 2 * steps * a_step) / len(rows),
         predict_us=1e6 * predicted / few,
         anon_mb=most[0],
         more_mb=most[0] - before,
@@ -173,7 +179,7 @@ def grown(folder: str, steps: int, threads: int) -> Grown:
 
 def _model(steps: int, **more: Any) -> CIDAClassifier:
     return CIDAClassifier(
-        "histogram", index_in_encoder=False, steps=steps, random_state=0, batch_size=128, **more
+        "histogram", index_in_encoder=False, steps=steps, random_state=0, batch_size=BATCH, **more
     )
 
 
@@ -236,10 +242,10 @@ def _against_first(
     with isolated(0):
         games = {str(count): made(count) for count in counts}
         measures = {
-            name: lambda pair=pair: step_ms(*pair, training)  # type: ignore[misc]
-            for name, pair in games.items()
+            name: partial(step_ms, game, rows, training, clock)
+            for name, (game, rows) in games.items()
         }
-        found = in_turns(measures, ROUNDS)
+        found = in_turns(measures)
     for count in counts:
         ratio = found.ratio(str(count), str(counts[0]))
         beside = f"{found.ms(str(count)):.2f} ms a step"
