@@ -22,6 +22,7 @@ def many(monkeypatch):
 
     def switch(on):
         monkeypatch.setattr(scratch, "MANY", 100 if on else 10**6)
+        monkeypatch.setattr(scratch, "ENOUGH", 100)
         monkeypatch.setattr(scratch, "PART", 64)
         monkeypatch.setattr("cida.training.curriculum.MANY", 100 if on else 10**6)
 
@@ -111,7 +112,7 @@ def test_weights_by_nearness_of_very_many_rows_are_nearly_those_of_few(many):
     distance = torch.rand(COUNT, generator=torch.Generator().manual_seed(3)).double()
     part_by_part = near_weights(distance, 0.5)
     many(False)
-    torch.testing.assert_close(part_by_part, near_weights(distance, 0.5), rtol=0, atol=0.15)
+    torch.testing.assert_close(part_by_part, near_weights(distance, 0.5), rtol=0.25, atol=0.2)
 
 
 def test_draws_from_very_many_rows_favour_no_row_and_no_cell(many):

@@ -16,6 +16,7 @@ from torch import Tensor
 __all__ = ["MANY", "few", "filled", "parts", "places", "room", "thinned", "to_be_dealt"]
 
 MANY = 1_000_000  # rows: up to here all is in memory, and whole
+ENOUGH = 250_000  # of very many, to tell a mean, a spread or a range by
 PART = 1 << 18  # rows at a time, of very many
 
 
@@ -26,8 +27,8 @@ def thinned(rows: int, most: int) -> Tensor:
 
 
 def few(values: Tensor) -> Tensor:
-    """The rows or, of very many, a million evenly spaced: enough for what is true of all."""
-    return values if len(values) <= MANY else values[thinned(len(values), MANY)]
+    """The rows or, of very many, some evenly spaced: enough for what is true of all."""
+    return values if len(values) <= MANY else values[thinned(len(values), ENOUGH)]
 
 
 def parts(rows: int) -> Iterator[slice]:

@@ -9,8 +9,15 @@ import pytest
 import torch
 
 from cida.benchmarks import speed_growth
-from cida.benchmarks.speed import Effort, Figure, in_a_child, in_turns, mean_ms
-from cida.benchmarks.speed_growth import Grown, grown, mapped_rows, row_figures, write_rows
+from cida.benchmarks.speed import Effort, Figure, Times, in_a_child, in_turns, mean_ms
+from cida.benchmarks.speed_growth import (
+    Grown,
+    dealt_times,
+    grown,
+    mapped_rows,
+    row_figures,
+    write_rows,
+)
 from cida.benchmarks.speed_steps import (
     circle_game,
     digits_game,
@@ -84,20 +91,23 @@ def test_mapped_rows_are_what_was_written_and_half_of_them_have_labels(tmp_path)
 
 def test_what_so_many_rows_take_is_measured(tmp_path):
     write_rows(tmp_path, 1000)
-    found = grown(str(tmp_path), 2, torch.get_num_threads())
+    found = grown(tmp_path, torch.get_num_threads())
     assert found.rows == 1000
-    assert min(found.step_us, found.predict_us, found.anon_mb) > 0
+    assert min(found.predict_us, found.anon_mb) > 0
+    times = dealt_times({1000: tmp_path}, 1, torch.get_num_threads())
+    assert times.ms("1000") > 0
 
 
 def test_time_and_memory_are_compared_from_where_they_should_be_flat(monkeypatch):
-    made = iter([Grown(100, 9, 9, 9, 99, 9), Grown(100_000, 2, 4, 8, 10, 1),
-                 Grown(200_000, 2, 8, 4, 11, 2)])  # fmt: skip
-    monkeypatch.setattr(speed_growth, "in_a_child", lambda *_: next(made))
+    dealt = Times([{"100": 9.0, "100000": 2.0, "200000": 2.2}])
+    found = iter([Grown(100, 9, 9, 99, 9), Grown(100_000, 4, 8, 10, 1),
+                  Grown(200_000, 8, 4, 11, 2), dealt])  # fmt: skip
+    monkeypatch.setattr(speed_growth, "in_a_child", lambda *_: next(found))
     monkeypatch.setattr(speed_growth, "write_rows", lambda *_: None)
     figures = list(row_figures(Effort(), (100, 100_000, 200_000)))
     compared = {figure.what: figure for figure in figures if figure.limit}
     words = ", from 100,000 to 200,000 rows"
-    assert compared[f"time of a dealt row{words}"].value == 1
+    assert compared[f"time of a dealt row{words}"].value == pytest.approx(1.1)
     assert compared[f"time of a predicted row{words}"].value == 0.5
     assert compared[f"memory of its own{words}"].met
     assert not compared[f"time beside the steps, a row{words}"].met

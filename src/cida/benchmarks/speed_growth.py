@@ -6,27 +6,36 @@ import re
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from cida.batch import Rows
-from cida.benchmarks.speed import Effort, Figure, clock, in_a_child, in_turns, step_ms
+from cida.benchmarks.speed import (
+    Effort,
+    Figure,
+    Times,
+    clock,
+    in_a_child,
+    in_turns,
+    step_ms,
+)
 from cida.estimators import CIDAClassifier, CidaWarning
 from cida.games import Game
 from cida.scratch import parts, to_be_dealt
 from cida.space import line_space
-from cida.training import Event, Training, isolated
+from cida.training import Training, isolated
 
 __all__ = [
     "Grown",
     "class_figures",
+    "dealt_times",
     "dimension_figures",
     "grown",
     "growth_figures",
@@ -37,6 +46,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
 FLAT_FROM = 100_000  # below, what is done once counts for more than what is done a row
@@ -46,6 +56,7 @@ DIMENSIONS = (1, 2, 4, 8, 16)
 CLASSES = (2, 10, 100, 1000)
 FEW_ROWS = 20_000
 PREDICTED = 100_000  # rows at a time
+STEPS = 50  # of a fit whose other costs are asked for
 BATCH = 128
 DEALT = BATCH + BATCH // 2  # rows of a step: everyone's and the source's
 
@@ -54,14 +65,13 @@ DEALT = BATCH + BATCH // 2  # rows of a step: everyone's and the source's
 class Grown:
     """What so many mapped rows took, in microseconds and megabytes.
 
-    ``step_us`` is of one row that is dealt in training, ``fit_us`` of one row of the file in all
-    that comes before and after the steps, ``predict_us`` of one that is predicted. ``anon_mb`` is
-    the most memory of its own that the process had (RssAnon), ``more_mb`` what of that is beyond
-    what Python, torch and a fit of 2,000 rows had left when it began.
+    ``fit_us`` is of one row of the file in all that comes before and after the steps of a fit,
+    ``predict_us`` of one that is predicted. ``anon_mb`` is the most memory of its own that the
+    process had (RssAnon), ``more_mb`` what of that is beyond what Python, torch and a fit of 2,000
+    rows had left when it began.
     """
 
     rows: int
-    step_us: float
     fit_us: float
     predict_us: float
     anon_mb: float
@@ -79,33 +89,41 @@ def growth_figures(effort: Effort) -> Iterator[Figure]:
 
 
 def row_figures(effort: Effort, counts: Sequence[int] = ROWS) -> Iterator[Figure]:
-    """Time and memory with the rows of mapped files, each count in a process of its own."""
-    found: list[Grown] = []
-    for rows in counts:
-        with tempfile.TemporaryDirectory() as folder:
-            write_rows(Path(folder), rows)
-            one = in_a_child(grown, folder, effort.steps, torch.get_num_threads())
-        if one is None:
-            raise ChildProcessError(f"a training on {rows:,} mapped rows was killed.")
-        found.append(one)
-        yield Figure(f"{rows:,} rows, training", one.step_us, "us a dealt row")
-        yield Figure(f"{rows:,} rows, beside the steps", one.fit_us, "us a row")
-        yield Figure(f"{rows:,} rows, prediction", one.predict_us, "us a row")
+    """Time and memory with the rows of mapped files, in processes of their own."""
+    threads = torch.get_num_threads()
+    with tempfile.TemporaryDirectory() as name:
+        folders = {rows: Path(name, str(rows)) for rows in counts}
+        for rows, folder in folders.items():
+            folder.mkdir()
+            write_rows(folder, rows)
+        found = [_whole(in_a_child(grown, folder, threads)) for folder in folders.values()]
+        dealt = _whole(in_a_child(dealt_times, folders, effort.share(4), threads))
+    for one in found:
+        what = f"{one.rows:,} rows"
+        time_us = 1000 * dealt.ms(str(one.rows)) / DEALT
+        yield Figure(f"{what}, training", time_us, "us a dealt row")
+        yield Figure(f"{what}, beside the steps", one.fit_us, "us a row")
+        yield Figure(f"{what}, prediction", one.predict_us, "us a row")
         beside = f"{one.more_mb:.0f} MB beyond Python, torch and a small fit"
-        yield Figure(f"{rows:,} rows, memory of its own", one.anon_mb, "MB", beside=beside)
+        yield Figure(f"{what}, memory of its own", one.anon_mb, "MB", beside=beside)
     flat = [one for one in found if one.rows >= FLAT_FROM]
     if len(flat) > 1:
         first, last = flat[0], flat[-1]
+        ratios = {
+            "time of a dealt row": dealt.ratio(str(last.rows), str(first.rows)),
+            "time beside the steps, a row": last.fit_us / first.fit_us,
+            "time of a predicted row": last.predict_us / first.predict_us,
+            "memory of its own": last.anon_mb / first.anon_mb,
+        }
         words = f"from {first.rows:,} to {last.rows:,} rows"
-        for name in ("step_us", "fit_us", "predict_us", "anon_mb"):
-            what = {
-                "step_us": "time of a dealt row",
-                "fit_us": "time beside the steps, a row",
-                "predict_us": "time of a predicted row",
-                "anon_mb": "memory of its own",
-            }[name]
-            ratio = getattr(last, name) / getattr(first, name)
+        for what, ratio in ratios.items():
             yield Figure(f"{what}, {words}", ratio, "times", FLAT)
+
+
+def _whole(found: T | None) -> T:
+    if found is None:
+        raise ChildProcessError("a training on mapped rows was killed; is there memory enough?")
+    return found
 
 
 def write_rows(folder: Path, rows: int, seed: int = 0) -> None:
@@ -143,38 +161,46 @@ def mapped_rows(folder: Path) -> Rows:
     return Rows(x, y, u, labelled)
 
 
-def grown(folder: str, steps: int, threads: int) -> Grown:
-    """A fit and a prediction of these rows, in this process."""
+def grown(folder: Path, threads: int) -> Grown:
+    """A fit of few steps and a prediction of these rows, in this process."""
     torch.set_num_threads(threads)
     _warm_up()
     before = memory_mb()
     with warnings.catch_warnings(), watching_memory() as most:
         warnings.simplefilter("ignore", CidaWarning)
         started = clock()
-        rows = mapped_rows(Path(folder))
-        events: list[tuple[int, float]] = []
-
-        def note(event: Event) -> None:
-            events.append((event.step, clock()))
-
-        model = _model(steps=2 * steps, callbacks=[note]).fit_rows(rows)
-        ended = clock()
-        (first, half), (last, end) = events[len(events) // 2 - 1], events[-1]
-        a_step = (end - half) / (last - first)
+        rows = mapped_rows(folder)
+        times: list[float] = []
+        model = _model(steps=STEPS, callbacks=[lambda event: times.append(clock())]).fit_rows(rows)
+        steps = (times[-1] - times[0]) * STEPS / (STEPS - 1)  # an event a step
+        beside = clock() - started - steps
         few = min(len(rows), 10 * PREDICTED)
-        before_them = clock()
+        started = clock()
         for start in range(0, few, PREDICTED):
             place = slice(start, start + PREDICTED)
             model.predict(rows.x[place].numpy(), domain_index=rows.u[place].numpy())
-        predicted = clock() - before_them
+        predicted = clock() - started
     return Grown(
         rows=len(rows),
-        step_us=1e6 * a_step / DEALT,
-        fit_us=1e6 * (ended - started - 2 * steps * a_step) / len(rows),
+        fit_us=1e6 * beside / len(rows),
         predict_us=1e6 * predicted / few,
         anon_mb=most[0],
         more_mb=most[0] - before,
     )
+
+
+def dealt_times(folders: Mapping[int, Path], steps: int, threads: int) -> Times:
+    """Milliseconds of a step on the rows of each folder, by how many they are, in turns."""
+    torch.set_num_threads(threads)
+    training = Training(steps=2 * steps, batch_size=BATCH, source_batch_size=BATCH // 2, events=2)
+    measures = {}
+    with isolated(0), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)
+        for count, folder in folders.items():
+            rows = mapped_rows(folder)
+            game = _model(steps=1).fit_rows(rows).game_
+            measures[str(count)] = partial(step_ms, game, rows, training, clock)
+        return in_turns(measures)
 
 
 def _model(steps: int, **more: Any) -> CIDAClassifier:

@@ -79,10 +79,10 @@ class Product(Space):
         lo = u.new_full((len(centres), u.shape[1]), torch.inf)
         hi = -lo
         for part in parts(len(u)):
-            for cell in cells[part].unique():
+            for cell in range(len(centres)):
                 mine = u[part][cells[part] == cell]
-                lo[cell] = torch.minimum(lo[cell], mine.min(0).values)
-                hi[cell] = torch.maximum(hi[cell], mine.max(0).values)
+                lo[cell] = torch.cat([lo[cell, None], mine]).min(0).values
+                hi[cell] = torch.cat([hi[cell, None], mine]).max(0).values
         taken = lo[:, 0] <= hi[:, 0]
         number = taken.cumsum(0) - 1  # of the cells that have a row
         return Bins(filled(len(u), lambda part: number[cells[part]]), lo[taken], hi[taken])
