@@ -67,7 +67,7 @@ SECTIONS: Mapping[str, Section] = {
 
 @dataclass(frozen=True)
 class Speed:
-    """Measures how fast cida is here, in ratios of one run, each with its limit where it has one.
+    """Measures how fast cida is on this machine: figures of one run, with their limits.
 
     Training steps over their floor (the same networks on a fixed batch) and against a plain PyTorch
     loop; the share of the machine's peak; what loading, evaluating, seeds and more rows cost;
