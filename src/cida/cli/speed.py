@@ -181,8 +181,8 @@ def _page(command: str, found: Mapping[str, Sequence[Figure]]) -> str:
         f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']:.0f} GB; "
         f"{facts['threads']} thread{'s' if facts['threads'] > 1 else ''} of torch; {told}. When it "
         f"ended, {facts['load']:.1f} processes wanted a core, its own among them. Figures are "
-        f"medians of interleaved rounds; steps, peak, costs and growth are timed {busy}, all else by "
-        "the wall's.",
+        f"medians of interleaved rounds; steps, peak, costs and growth are timed {busy}, all else "
+        "by the wall's.",
         "",
     ]
     for name, figures in found.items():
