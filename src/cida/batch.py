@@ -9,6 +9,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from cida.scratch import filled, places
+
 __all__ = ["Batch", "Rows"]
 
 
@@ -48,8 +50,10 @@ class Rows:
     """All rows of a data set; ``rows[indices]`` looks up a `Batch`, with no per-row Python.
 
     ``x`` may be a tensor over a memory map (``torch.from_numpy(np.memmap(...))``): only the rows
-    of a batch are read. Labels of unlabelled rows are wiped on the way in, so that nothing
-    downstream can read them.
+    of a batch are read. So may y, u, labelled and weight; what is kept of each row beside them is
+    in files without a name where rows are very many (`cida.scratch`), so that memory does not grow
+    with them. Labels of unlabelled rows are wiped on the way in, so that nothing downstream can
+    read them.
     """
 
     def __init__(
@@ -69,14 +73,24 @@ class Rows:
         if weight is not None and len(weight) != len(x):
             raise ValueError(f"weight has {len(weight)} rows and x {len(x)}; they must agree.")
         self.x = x
-        self.y = torch.where(labelled.view(-1, *[1] * (y.dim() - 1)), y, torch.zeros_like(y))
+        self.y = _wiped(y, labelled)
         self.u = u if u.dim() == 2 else u[:, None]
         self.labelled = labelled
         self.weight = torch.ones(1).expand(len(x)) if weight is None else weight
-        self.sources = labelled.nonzero()[:, 0]
+        self.sources = places(lambda part: labelled[part], len(labelled))
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def known(self) -> Tensor:
+        """The labels of the source rows."""
+        return filled(len(self.sources), lambda part: self.y[self.sources[part]])
+
+    @property
+    def known_u(self) -> Tensor:
+        """The index of the source rows."""
+        return filled(len(self.sources), lambda part: self.u[self.sources[part]])
 
     def weighted(self, weight: Tensor) -> Self:
         """The same rows with another weight of each in the prediction loss."""
@@ -87,9 +101,9 @@ class Rows:
     def hiding(self, hidden: Tensor) -> Self:
         """The same rows without the labels of those for which ``hidden`` is true."""
         rows = copy.copy(self)
-        rows.labelled = self.labelled & ~hidden
-        rows.y = torch.where(rows.labelled.view(-1, *[1] * (self.y.dim() - 1)), self.y, 0)
-        rows.sources = rows.labelled.nonzero()[:, 0]
+        labelled = filled(len(self), lambda part: self.labelled[part] & ~hidden[part])
+        rows.labelled, rows.y = labelled, _wiped(self.y, labelled)
+        rows.sources = places(lambda part: labelled[part], len(labelled))
         return rows
 
     def __getitem__(self, indices: Tensor) -> Batch:
@@ -101,3 +115,9 @@ class Rows:
             weight=self.weight.index_select(0, indices),
             row=indices,
         )
+
+
+def _wiped(y: Tensor, labelled: Tensor) -> Tensor:
+    """The labels, 0 where none may be read."""
+    known = labelled.view(-1, *[1] * (y.dim() - 1))
+    return filled(len(y), lambda part: torch.where(known[part], y[part], torch.zeros_like(y[part])))

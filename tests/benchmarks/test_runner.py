@@ -1,17 +1,14 @@
 import numpy as np
 import pytest
-import torch
 
 from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.recipes import Recipe, recipes
 from cida.benchmarks.runner import Row, run_recipe, summarise
 from cida.benchmarks.samples import bin_words, fingerprint
-from cida.benchmarks.speed import _circle_game, _floor, step_over_floor
 from cida.benchmarks.toys import Points
 from cida.datasets import World, circle
 from cida.diagnostics import BinScore
 from cida.estimators import CIDAClassifier
-from cida.training import Training
 
 
 def row(method, accuracy, fresh=None):
@@ -85,19 +82,3 @@ def test_settings_left_at_none_stay_as_they_are():
     recipe = Recipe("a", "A", {"lambda_d": 2.0})
     assert recipe.with_settings(lambda_d=None, steps=3).settings == {"lambda_d": 2.0, "steps": 3}
     assert recipe.settings == {"lambda_d": 2.0}
-
-
-def test_the_floor_moves_every_player_as_a_step_does():
-    rows, game = _circle_game("l2")
-    before = {name: [p.clone() for p in ps] for name, ps in game.players().items()}
-    _floor(game, rows, Training())()
-    for name, parameters in game.players().items():
-        for old, new in zip(before[name], parameters, strict=True):
-            assert not torch.equal(old, new)
-
-
-def test_a_step_and_its_floor_are_timed():
-    found = step_over_floor("l2", steps=5)
-    assert found.step_ms > 0
-    assert found.floor_ms > 0
-    assert found.ratio > 0

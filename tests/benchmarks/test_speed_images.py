@@ -1,5 +1,3 @@
-import os
-
 import numpy as np
 import pytest
 import torch
@@ -123,30 +121,24 @@ def test_the_plain_data_set_turns_within_its_range_and_tells_the_angle(digits):
     torch.testing.assert_close(x, turned_by_pil(digits.images[3, 0].numpy(), angle))
 
 
-def test_every_line_has_its_figures_and_the_ratio_is_ours_over_plain():
+def test_every_line_has_its_figure_and_the_ratio_is_ours_over_plain():
     found = image_times(steps=1, images=40, batch_size=8, workers=0, rounds=1)
-    assert [line.images for line in found] == [12] * 5
-    assert all(line.ms > 0 and line.ratio > 0 for line in found)
-    ours, plain, bilinear, _, pil = found
-    assert ours.ratio == pytest.approx(ours.images_per_second / plain.images_per_second)
-    assert plain.ratio == pytest.approx(1 / ours.ratio)
-    assert bilinear.ratio == pytest.approx(bilinear.ms / ours.ms)
-    assert pil.ratio == pytest.approx(pil.ms / bilinear.ms)
-    assert ours.compared == f"{ours.ratio:.2f} x plain's images/s"
-    assert bilinear.compared == f"{bilinear.ratio:.1%} of cida's step"
-
-
-def test_a_crash_in_a_child_is_told_and_ends_nothing_else():
-    assert speed_images._in_a_child(max, 1, 2) == 2
-    assert speed_images._in_a_child(os._exit, 1) is None
+    ours, bilinear, nearest, pil = found
+    assert all(line.value > 0 and "images/s" in line.beside for line in found)
+    ms = {name: float(line.beside.split(" ms")[0].split()[-1]) for name, line in
+          (("ours", ours), ("bilinear", bilinear), ("pil", pil))}  # fmt: skip
+    plain = float(ours.beside.split("plain")[1].split(" ms")[0].split()[-1])
+    assert ours.value == pytest.approx(plain / ms["ours"], rel=0.05)
+    assert bilinear.value == pytest.approx(100 * ms["bilinear"] / ms["ours"], rel=0.05)
+    assert pil.value == pytest.approx(ms["pil"] / ms["bilinear"], rel=0.05)
+    assert (ours.limit, ours.least) == (3, True)
+    assert nearest.unit == "% of a step"
 
 
 def test_bfloat16_is_compared_with_float32(monkeypatch):
-    monkeypatch.setattr(
-        speed_images, "_in_a_child", lambda *_: [(3.0, 2.0), (2.0, 2.0), (9.0, 3.0)]
-    )
+    pairs = [(3.0, 2.0), (2.0, 2.0), (9.0, 3.0)]
+    monkeypatch.setattr(speed_images, "in_a_child", lambda *_: pairs)
     found = bfloat16_time(1, 6)
-    assert (found.images, found.ms, found.ratio) == (6, 3.0, 1.5)
-    assert found.images_per_second == 2000
-    monkeypatch.setattr(speed_images, "_in_a_child", lambda *_: None)
+    assert (found.value, found.beside) == (1.5, "3.00 ms over 2.00 ms")
+    monkeypatch.setattr(speed_images, "in_a_child", lambda *_: None)
     assert bfloat16_time(1, 6) is None

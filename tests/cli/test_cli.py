@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 
 from cida import CidaWarning
-from cida.benchmarks.speed_images import ImageTime, image_times
 from cida.cli import main
 from cida.cli.output import named_warnings
 from cida.version import __version__
@@ -143,6 +142,7 @@ def test_the_same_demo_gives_the_same_figures_and_weights(demo, tmp_path):
         (["demo", "--steps", "0"], "steps is 0"),
         (["speed", "--steps", "0"], "steps is 0"),
         (["speed", "--workers", "-1"], "workers is -1"),
+        (["speed", "--only", "step"], "only is 'step'; did you mean steps? known: steps, images"),
         (["check", "nonsense"], "write it as module:Class"),
         (["check", "no_such_module:Head"], "names the module 'no_such_module'"),
         (["check", "cida.space:nothing"], "no class in 'cida.space'"),
@@ -189,41 +189,3 @@ def test_check_passes_a_good_head_and_fails_a_deaf_one(tmp_path, monkeypatch, ca
     assert "21 passed, 0 failed" in capsys.readouterr().out
     assert main(["check", "my_heads:Deaf"]) == 1
     assert "3 failed" in capsys.readouterr().out
-
-
-def test_speed_prints_a_ratio_for_every_head(capsys):
-    assert main(["speed", "--steps", "2", "--no-images", "--no-tables", "--no-export"]) == 0
-    out = capsys.readouterr().out
-    for head in ("l2", "l1", "gaussian", "mixture", "histogram"):
-        assert f"circle, {head}" in out
-    assert "plain loop" not in out
-
-
-@pytest.mark.parametrize("half", [None, ImageTime("encoder in bfloat16", 12, 3.0, 1.5, "{:.2f} x")])
-def test_speed_prints_a_table_for_images(half, capsys, monkeypatch):
-    asked = []
-
-    def tiny(steps, workers):
-        asked.append((steps, workers))
-        return image_times(1, images=80, batch_size=8, workers=workers, rounds=1)
-
-    monkeypatch.setattr("cida.benchmarks.speed_images.image_times", tiny)
-    monkeypatch.setattr("cida.benchmarks.speed_images.bfloat16_time", lambda steps: half)
-    monkeypatch.setattr("cida.cli.speed.DISCRIMINATORS", {})
-    assert main(["speed", "--steps", "60", "--workers", "0", "--no-tables", "--no-export"]) == 0
-    assert asked == [(3, 0)]
-    out = capsys.readouterr().out
-    for name in ("cida loop", "plain loop", "rotation, bilinear", "rotation, nearest", "PIL"):
-        assert name in out
-    assert "images/s" in out
-    assert ("crashes" if half is None else "1.50 x") in out
-
-
-def test_speed_without_pillow_is_one_sentence_unless_images_are_not_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr("cida.cli.speed.find_spec", lambda name: None)
-    monkeypatch.setattr("cida.cli.speed.DISCRIMINATORS", {})
-    assert main(["speed"]) == 2
-    error = capsys.readouterr().err
-    assert "pip install 'cida[speed]'" in error
-    assert len(error.strip().splitlines()) == 1
-    assert main(["speed", "--no-images", "--no-tables", "--no-export"]) == 0

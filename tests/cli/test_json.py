@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cida.benchmarks.speed import Figure
 from cida.cli import main
 from cida.version import __version__
 
@@ -94,11 +95,17 @@ def test_check(answer):
 
 
 def test_speed(answer, monkeypatch):
-    monkeypatch.setattr("cida.cli.speed.DISCRIMINATORS", {"l2": None})
-    found, _ = answer("speed", "--steps", "2", "--no-images", "--no-tables", "--no-export")
-    (steps,) = found["tables"]
-    assert steps["rows"][0]["what"] == "circle, l2"
-    assert steps["rows"][0]["ratio"] > 0
+    monkeypatch.setattr("cida.benchmarks.speed_steps.step_figures", _one_figure)
+    found, _ = answer("speed", "--only", "steps")
+    (step,) = found["sections"]["steps"]
+    assert step["what"] == "circle, l2"
+    assert (step["value"], step["limit"], step["met"]) == (1.25, 1.15, False)
+    assert found["threads"] > 0
+    assert found["command"] == "cida speed --only steps"
+
+
+def _one_figure(effort):
+    yield Figure("circle, l2", 1.25, "x floor", 1.15)
 
 
 def test_data_list(answer, monkeypatch, tmp_path):

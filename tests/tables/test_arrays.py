@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from cida.tables import Question, open_table, read_table
+from cida.tables.frame import fingerprint
+from cida.tables.store import Gathered
 
 
 @pytest.fixture
@@ -73,3 +75,63 @@ def test_a_file_that_is_no_npz_is_one_sentence(tmp_path):
     (tmp_path / "a.npz").write_text("nothing of the kind")
     with pytest.raises(ValueError, match="is no npz file of plain arrays"):
         open_table(tmp_path / "a.npz")
+
+
+# --- a folder of npy files -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def make(**values):
+        for name, array in values.items():
+            np.save(tmp_path / f"{name}.npy", array)
+        return tmp_path
+
+    return make
+
+
+def test_the_arrays_of_a_folder_stay_in_their_files(folder, arrays, rng):
+    x = rng.normal(size=(6, 2))
+    file = open_table(folder(X=x, y=Y, u=U))
+    assert all(isinstance(column.base, np.memmap) for column in file.columns.values())
+    question = Question("y", ("u",))
+    data, same = read_table(file, question), read_table(arrays(X=x, y=Y, u=U), question)
+    assert data.schema == same.schema
+    assert np.array_equal(np.concatenate(list(data.encoded())),
+                          np.concatenate(list(same.encoded())))  # fmt: skip
+    assert np.array_equal(data.u, same.u)
+
+
+def test_equal_folders_have_equal_fingerprints(folder, tmp_path):
+    first = fingerprint(folder(X=np.ones((6, 2)), y=Y, u=U))
+    assert first == fingerprint(folder(X=np.ones((6, 2)), y=Y, u=U))
+    assert first != fingerprint(folder(X=np.zeros((6, 2)), y=Y, u=U))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"X": np.ones((6, 2)), "y": Y}, "has no array u (there: X, y); it needs X and u."),
+        ({"X": np.ones((5, 2)), "u": U}, "has arrays of different lengths (X 5, u 6)"),
+        ({"X": np.full((6, 3, 3), np.nan), "u": U}, "NaN or infinity in 6 rows of X (first: row 1"),
+        ({"X": np.array([{}] * 6), "u": U}, "is no folder of npy files of plain arrays"),
+    ],
+)
+def test_a_folder_that_cannot_be_read_is_one_sentence(folder, values, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        open_table(folder(**values))
+
+
+def test_rows_that_come_part_by_part_are_the_same_in_a_file(monkeypatch, rng):
+    values = rng.normal(size=(300, 2))
+    found = []
+    for most in (10**6, 100):
+        monkeypatch.setattr("cida.tables.store.MANY", most)
+        gathered = Gathered()
+        for part in np.array_split(values, 7):
+            gathered.add(part)
+        found.append(gathered.whole())
+    assert isinstance(found[1], np.memmap)
+    assert not isinstance(found[0], np.memmap)
+    assert np.array_equal(found[0], values)
+    assert np.array_equal(found[1], values)

@@ -1,115 +1,137 @@
-"""How much time the training loop adds to what the networks need anyway."""
+"""How speed is measured: figures with their limits, interleaved rounds, processes of their own."""
 
 from __future__ import annotations
 
+import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from statistics import median
+from typing import ParamSpec, TypeVar
 
-import numpy as np
 import torch
-from torch import nn
 
-from cida.batch import Batch, Rows
-from cida.datasets import circle
-from cida.estimators import CIDAClassifier
-from cida.games import Adversarial, cross_entropy
-from cida.games.base import frozen, joined
-from cida.training import Event, Trainer, Training, isolated
+from cida.batch import Rows
+from cida.games import Game
+from cida.training import Event, Trainer, Training
 
-__all__ = ["ROUNDS", "StepTime", "mean_ms", "step_ms", "step_over_floor"]
+__all__ = [
+    "ROUNDS",
+    "Effort",
+    "Figure",
+    "Times",
+    "clock",
+    "in_a_child",
+    "in_turns",
+    "mean_ms",
+    "step_ms",
+]
 
 ROUNDS = 7
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
-class StepTime:
-    """Milliseconds of a full training step and of its floor, medians over interleaved rounds."""
+class Effort:
+    """How long is measured: steps of a round, and the processes of a plain loop's loaders."""
 
-    name: str
-    step_ms: float
-    floor_ms: float
-    ratio: float
+    steps: int = 200
+    workers: int = 2
+
+    def share(self, one_in: int) -> int:
+        """Steps for what takes so many times as long."""
+        return max(2, self.steps // one_in)
 
 
-def step_over_floor(head: str, steps: int = 200) -> StepTime:
-    """A full step (data, game, optimisers) against its floor, on Circle with the default networks.
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table: a number with its unit, and the limit that it must keep, if any.
 
-    The floor is a bare loop over one fixed batch: the same forward passes, losses, backward passes
-    and optimiser steps in the same order, and nothing else.
+    The limit is the most that is right or, with ``least``, the least. ``beside`` says what the
+    figure was made of.
     """
-    training = Training(steps=2 * steps, events=2)
-    with isolated(0):
-        rows, game = _circle_game(head)
-        floor = _floor(game, rows, training)
-        pairs = []
-        for _ in range(ROUNDS):  # taken in turns, so that a slow moment of the machine hits both
-            pairs.append((step_ms(game, rows, training), mean_ms(floor, steps)))
-    return StepTime(
-        name=f"circle, {head}",
-        step_ms=median(step for step, _ in pairs),
-        floor_ms=median(bare for _, bare in pairs),
-        ratio=median(step / bare for step, bare in pairs),
-    )
+
+    what: str
+    value: float
+    unit: str
+    limit: float | None = None
+    least: bool = False
+    beside: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the limit is kept, to the digits that are shown; None where there is none."""
+        if self.limit is None:
+            return None
+        shown = round(self.value, 2)
+        return shown >= self.limit if self.least else shown <= self.limit
 
 
-def _circle_game(head: str) -> tuple[Rows, Adversarial]:
-    world = circle()
-    u = torch.from_numpy(world.u)[:, None]
-    rows = Rows(
-        torch.from_numpy(world.x.astype(np.float32)),
-        torch.from_numpy(world.y),
-        u,
-        torch.from_numpy(world.source),
-    )
-    model = CIDAClassifier(head, index_in_encoder=False, steps=1, random_state=0)
-    game = model.fit(world.x, world.training_labels, domain_index=world.u).game_
-    assert isinstance(game, Adversarial)
-    return rows, game
+class Times:
+    """Milliseconds of several things, each measured once in every round."""
+
+    def __init__(self, rounds: list[dict[str, float]]) -> None:
+        self.rounds = rounds
+
+    def ms(self, name: str) -> float:
+        """The median over the rounds."""
+        return median(times[name] for times in self.rounds)
+
+    def ratio(self, over: str, under: str) -> float:
+        """The median of the rounds' ratios: a slow moment of the machine hits both alike."""
+        return median(times[over] / times[under] for times in self.rounds)
 
 
-def _floor(game: Adversarial, rows: Rows, training: Training) -> Callable[[], None]:
-    source: Batch = rows[rows.sources[: training.source_batch_size]]
-    everyone: Batch = rows[torch.arange(training.batch_size)]
-    x, _ = joined(source, everyone)
-    target = game.discriminator.target(everyone.u).to(x.dtype)
-    rate = training.learning_rate
-    head = game.discriminator
-    discriminate = torch.optim.Adam(head.parameters(), rate, fused=True)
-    players: list[nn.Parameter] = game.players()["encoder"]
-    encode = torch.optim.Adam(players, rate, fused=True)
-
-    def step() -> None:
-        z_source, z = torch.split(game.encoder(x), [len(source), len(everyone)])
-        for _ in range(game.discriminator_steps):
-            discriminate.zero_grad()
-            head.score(head(z.detach()), target).mean().backward()  # type: ignore[no-untyped-call]
-            discriminate.step()
-        with frozen(head):
-            adversarial = head.score(head(z), target).mean()
-        prediction = cross_entropy(game.predictor(z_source), source.y).mean()
-        encode.zero_grad()
-        (prediction - adversarial).backward()  # type: ignore[no-untyped-call]
-        encode.step()
-
-    return step
+def in_turns(measures: Mapping[str, Callable[[], float]], rounds: int = ROUNDS) -> Times:
+    """Takes each measure once a round, so that a slow moment of the machine hits all."""
+    return Times([{name: take() for name, take in measures.items()} for _ in range(rounds)])
 
 
-def step_ms(game: Adversarial, rows: Rows, training: Training) -> float:
+def clock() -> float:
+    """Seconds: the processor's that this process had where torch has one thread, else the wall's.
+
+    With one thread the two are the same on an idle machine, and on a busy one what others do does
+    not count. Several threads wait for each other, which only the wall's sees.
+    """
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
+
+
+def mean_ms(
+    action: Callable[[], object], times: int, now: Callable[[], float] = time.perf_counter
+) -> float:
+    """Milliseconds that the action takes by this clock, over so many times."""
+    started = now()
+    for _ in range(times):
+        action()
+    return 1000 * (now() - started) / times
+
+
+def step_ms(
+    game: Game, rows: Rows, training: Training, now: Callable[[], float] = time.perf_counter
+) -> float:
     """Milliseconds a step of a training of two events, from that half-way to that at the end.
 
     Setting up is not part of a step.
     """
-    events: list[Event] = []
-    Trainer(training, [events.append]).run(game, rows)
-    half, end = events
-    return 1000 * (end.seconds - half.seconds) / (end.step - half.step)
+    events: list[tuple[int, float]] = []
+
+    def note(event: Event) -> None:
+        events.append((event.step, now()))
+
+    Trainer(training, [note]).run(game, rows)
+    (first, half), (last, end) = events
+    return 1000 * (end - half) / (last - first)
 
 
-def mean_ms(action: Callable[[], object], times: int) -> float:
-    """Milliseconds that the action takes, over so many times."""
-    started = time.perf_counter()
-    for _ in range(times):
-        action()
-    return 1000 * (time.perf_counter() - started) / times
+def in_a_child(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    """What the function gives, called in a process of its own; None where that is killed."""
+    # A fresh interpreter: a forked one would share torch's threads with its parent.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        try:
+            return pool.submit(function, *args, **kwargs).result()
+        except BrokenProcessPool:
+            return None

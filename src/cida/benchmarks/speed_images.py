@@ -6,15 +6,11 @@ Needs pillow, which turns the plain loop's images.
 from __future__ import annotations
 
 import copy
-import multiprocessing
 import random
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,44 +21,44 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from cida.benchmarks.recipes import Recipe, recipes
 from cida.benchmarks.rotating import ROTATING_MNIST
-from cida.benchmarks.speed import ROUNDS, mean_ms, step_ms
+from cida.benchmarks.speed import (
+    ROUNDS,
+    Effort,
+    Figure,
+    in_a_child,
+    in_turns,
+    mean_ms,
+    step_ms,
+)
 from cida.datasets.rotating import INTERVAL_DEGREES, Digits, RotatingRows, fresh_angles
 from cida.games import Adversarial
 from cida.images import rotate_degrees
 from cida.networks import ImageEncoder
 from cida.training import Training, isolated
 
-__all__ = ["ImageTime", "PlainLoop", "bfloat16_time", "digits_to_time", "image_times"]
+__all__ = [
+    "PlainLoop",
+    "bfloat16_time",
+    "digits_to_time",
+    "image_figures",
+    "image_game",
+    "image_times",
+]
 
-OURS, PLAIN = "cida loop", "plain loop"
+OURS, PLAIN = "cida's loop against a plain PyTorch loop", "plain loop"
+PLAIN_LIMIT = 3.0
+STEPS_ONE_IN = 20  # a step on images takes so many times as long as one on Circle
 BILINEAR, NEAREST, PIL = "rotation, bilinear", "rotation, nearest", "rotation, PIL one by one"
 BFLOAT16 = "encoder in bfloat16"
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-@dataclass(frozen=True)
-class ImageTime:
-    """Milliseconds for a batch of images, and a ratio that ``words`` have a place for.
-
-    Both are medians over interleaved rounds.
-    """
-
-    name: str
-    images: int
-    ms: float
-    ratio: float
-    words: str
-
-    @property
-    def images_per_second(self) -> float:
-        return 1000 * self.images / self.ms
-
-    @property
-    def compared(self) -> str:
-        """The ratio, in words."""
-        return self.words.format(self.ratio)
+def image_figures(effort: Effort) -> Iterator[Figure]:
+    """Both loops, the rotations, and the encoder in bfloat16."""
+    steps = effort.share(STEPS_ONE_IN)
+    yield from image_times(steps, workers=effort.workers)
+    half = bfloat16_time(steps)
+    if half is not None:
+        yield half
 
 
 def image_times(
@@ -71,7 +67,7 @@ def image_times(
     batch_size: int | None = None,
     workers: int = 2,
     rounds: int = ROUNDS,
-) -> list[ImageTime]:
+) -> list[Figure]:
     """Both loops and the rotations, on the networks and the batch of Rotating MNIST.
 
     An image is a row that is dealt. ``workers`` are the processes of each of the plain loop's two
@@ -80,7 +76,7 @@ def image_times(
     with isolated(0):
         digits = digits_to_time(images)
         rows = fresh_angles(digits, 0)
-        game, training = _ours(rows, steps, batch_size)
+        game, training = image_game(rows, steps, batch_size)
         plain = PlainLoop(game, digits, training, workers)
         batch = training.source_batch_size + training.batch_size
         measures: dict[str, Callable[[], float]] = {
@@ -89,20 +85,20 @@ def image_times(
         }
         for name, turn in _rotations(digits, batch).items():
             measures[name] = partial(mean_ms, turn, steps)
-        # Taken in turns, so that a slow moment of the machine hits all.
-        found = [{name: take() for name, take in measures.items()} for _ in range(rounds)]
+        found = in_turns(measures, rounds)
 
-    def line(name: str, words: str, over: str, under: str) -> ImageTime:
-        ms = median(times[name] for times in found)
-        ratio = median(times[over] / times[under] for times in found)
-        return ImageTime(name, batch, ms, ratio, words)
+    def speed(name: str) -> str:
+        return f"{1000 * batch / found.ms(name):,.0f} images/s, {found.ms(name):.2f} ms a batch"
 
+    both = f"{speed(OURS)}; plain {speed(PLAIN)}"
+    pil = found.ratio(PIL, BILINEAR)
     return [
-        line(OURS, "{:.2f} x plain's images/s", over=PLAIN, under=OURS),
-        line(PLAIN, "{:.2f} x cida's images/s", over=OURS, under=PLAIN),
-        line(BILINEAR, "{:.1%} of cida's step", over=BILINEAR, under=OURS),
-        line(NEAREST, "{:.1%} of cida's step", over=NEAREST, under=OURS),
-        line(PIL, "{:.1f} x bilinear's ms", over=PIL, under=BILINEAR),
+        Figure(OURS, found.ratio(PLAIN, OURS), "x plain", PLAIN_LIMIT, least=True, beside=both),
+        *(
+            Figure(name, 100 * found.ratio(name, OURS), "% of a step", beside=speed(name))
+            for name in (BILINEAR, NEAREST)
+        ),
+        Figure(PIL, pil, "x bilinear", beside=speed(PIL)),
     ]
 
 
@@ -126,7 +122,9 @@ def _recipe() -> Recipe:
     return recipes(ROTATING_MNIST, "best")["histogram"]
 
 
-def _ours(rows: RotatingRows, steps: int, batch_size: int | None) -> tuple[Adversarial, Training]:
+def image_game(
+    rows: RotatingRows, steps: int, batch_size: int | None
+) -> tuple[Adversarial, Training]:
     """The game, and a training of twice the steps: `step_ms` times the second half."""
     source = None if batch_size is None else batch_size // 2
     recipe = _recipe().with_settings(steps=1, batch_size=batch_size, source_batch_size=source)
@@ -287,28 +285,18 @@ def _rotations(digits: Digits, batch: int) -> dict[str, Callable[[], object]]:
 # --- bfloat16 ------------------------------------------------------------------------------------
 
 
-def bfloat16_time(steps: int = 10, batch: int = 256) -> ImageTime | None:
+def bfloat16_time(steps: int = 10, batch: int = 256) -> Figure | None:
     """The encoder, forward and backward, with its convolutions in bfloat16, against float32.
 
     None says that it crashed: some processors announce bfloat16 and then stop at an illegal
     instruction.
     """
-    pairs = _in_a_child(_encoder_pairs, steps, batch, torch.get_num_threads())
+    pairs = in_a_child(_encoder_pairs, steps, batch, torch.get_num_threads())
     if pairs is None:
         return None
-    ms = median(half for half, _ in pairs)
+    half, full = (median(times) for times in zip(*pairs, strict=True))
     ratio = median(half / full for half, full in pairs)
-    return ImageTime(BFLOAT16, batch, ms, ratio, "{:.2f} x float32's ms")
-
-
-def _in_a_child(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-    """What the function gives, called in a process of its own; None where that is killed."""
-    # A fresh interpreter: a forked one would share torch's threads with its parent.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        try:
-            return pool.submit(function, *args, **kwargs).result()
-        except BrokenProcessPool:
-            return None
+    return Figure(BFLOAT16, ratio, "x float32", beside=f"{half:.2f} ms over {full:.2f} ms")
 
 
 def _encoder_pairs(steps: int, batch: int, threads: int) -> list[tuple[float, float]]:

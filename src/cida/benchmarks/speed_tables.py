@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["TableTime", "table_times", "write_big_table"]
+from cida.benchmarks.speed import Effort, Figure
+from cida.benchmarks.speed_process import measured
+
+__all__ = ["TableTime", "table_figures", "table_times", "write_big_table"]
 
 COLUMNS = 20
+ROWS = (20_000, 200_000, 2_000_000)
 AT_ONCE = 100_000
 STEPS = "1000"  # the same for all: what grows is reading, encoding and predicting
 
@@ -31,6 +31,18 @@ class TableTime:
     verb: str
     seconds: float
     peak_gb: float
+
+    @property
+    def rate(self) -> float:
+        """Rows a second."""
+        return self.rows / self.seconds
+
+
+def table_figures(effort: Effort) -> Iterator[Figure]:
+    """Rows a second of both commands on tables of 20,000 to 2,000,000 rows."""
+    for one in table_times(ROWS):
+        beside = f"{one.seconds:.1f} s, {one.peak_gb:.2f} GB at most with the pages of files"
+        yield Figure(f"cida {one.verb}, {one.rows:,} rows", one.rate, "rows/s", beside=beside)
 
 
 def table_times(counts: Sequence[int]) -> Iterator[TableTime]:
@@ -51,9 +63,9 @@ def table_times(counts: Sequence[int]) -> Iterator[TableTime]:
                 "--out",
                 run,
             ]
-            yield TableTime(rows, "fit", *_measured(fit))
+            yield TableTime(rows, "fit", *measured(fit))
             out = Path(folder, "predicted.parquet")
-            yield TableTime(rows, "predict", *_measured(["predict", run, data, "--out", out]))
+            yield TableTime(rows, "predict", *measured(["predict", run, data, "--out", out]))
 
 
 def write_big_table(path: Path, rows: int, seed: int = 0) -> None:
@@ -79,15 +91,3 @@ def _part(rows: int, generator: np.random.Generator) -> Any:
         columns[f"x{k}"] = pa.array(x[:, k] + 3 * u * (k % 3), mask=holes)
     columns["kind"] = pa.array(np.array(["a", "b", "c"])[generator.integers(0, 3, rows)])
     return pa.table(columns)
-
-
-def _measured(words: Sequence[str | Path]) -> tuple[float, float]:
-    """Seconds and peak memory in GB of a command of ours, from its start to its end."""
-    started = time.perf_counter()
-    command = [sys.executable, "-m", "cida", *map(str, words)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise ChildProcessError(f"cida {words[0]} ended with exit code {process.returncode}.")
-    return time.perf_counter() - started, usage.ru_maxrss * 1024 / 1e9

@@ -74,7 +74,8 @@ class Fit:
     """
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
-    """The table: a .csv or .parquet file, or an .npz file with the arrays X, y and u."""
+    """The table: a .csv or .parquet file, an .npz file with the arrays X, y and u, or a folder with
+    X.npy, y.npy and u.npy, which may be larger than memory."""
 
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")]
     """The folder for the model, which must not exist yet or be empty."""

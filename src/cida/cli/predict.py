@@ -32,8 +32,8 @@ class Predict:
     """The folder that cida fit wrote, or that of one run of cida reproduce sleep-..."""
 
     data: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="DATA")]
-    """A table with the columns that the model was fitted on (.csv, .parquet, .npz), or an EDF
-    recording with a breathing belt."""
+    """A table with the columns that the model was fitted on (.csv, .parquet, .npz, or a folder of
+    .npy files), or an EDF recording with a breathing belt."""
 
     out: Path
     """The file to write, .csv or .parquet: the prediction and each class's probability for every

@@ -2,154 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
+import platform
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
 
 import torch
+import tyro
 from rich.console import Console
 from rich.table import Table
 
-from cida.benchmarks.speed import step_over_floor
-from cida.cli.output import print_json, table_words
-from cida.discriminators import DISCRIMINATORS
+from cida.benchmarks.speed import Effort, Figure
+from cida.cli.output import print_json, say
+from cida.cli.reproduce import check_name
+from cida.estimators.saving import versions
+from cida.files import write_atomically
 
-__all__ = ["Speed"]
+__all__ = ["SECTIONS", "Section", "Speed"]
 
-TABLE_ROWS = (20_000, 200_000, 2_000_000)
-EXPORT_PACKAGES = ("onnx", "onnxscript", "onnxruntime", "pyarrow")
-BATCH = 4096  # rows at once of a deployed model
-IMAGE_STEPS = 20  # a step on images takes so many times as long: rounds get fewer of them
+HEADS = ("what", "figure", "unit", "limit", "met", "made of")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the table: the function that measures it, and the packages that it needs.
+
+    ``made_by`` is ``module:function`` and imported when it is asked for: it takes an `Effort` and
+    yields figures. ``needs`` says which extra brings each package.
+    """
+
+    title: str
+    made_by: str
+    needs: Mapping[str, str] = field(default_factory=dict)
+
+    def figures(self, effort: Effort) -> Iterator[Figure]:
+        module, _, function = self.made_by.partition(":")
+        yield from getattr(import_module(module), function)(effort)
+
+
+BENCHMARKS = "cida.benchmarks.speed"
+ONNX = {"pyarrow": "tables", "onnx": "onnx", "onnxscript": "onnx", "onnxruntime": "onnx"}
+SECTIONS: Mapping[str, Section] = {
+    "steps": Section("Training step over its floor", f"{BENCHMARKS}_steps:step_figures"),
+    "images": Section("Images of 28 x 28", f"{BENCHMARKS}_images:image_figures", {"PIL": "speed"}),
+    "peak": Section("Share of the machine's peak", f"{BENCHMARKS}_costs:peak_figures"),
+    "costs": Section("Loading and evaluation", f"{BENCHMARKS}_costs:cost_figures"),
+    "seeds": Section("Seeds", f"{BENCHMARKS}_seeds:seed_figures", {"matplotlib": "plot"}),
+    "ranks": Section("Ranks", f"{BENCHMARKS}_ranks:rank_figures", {"PIL": "speed"}),
+    "growth": Section("Growth", f"{BENCHMARKS}_growth:growth_figures"),
+    "tables": Section(
+        "Commands on tables of 20 columns",
+        f"{BENCHMARKS}_tables:table_figures",
+        {"pyarrow": "tables"},
+    ),
+    "export": Section(
+        "Prediction, 4,096 rows at once", "cida.cli.speed_export:export_figures", ONNX
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Measures a full training step against the floor: the same networks on a fixed batch.
+    """Measures how fast cida is on this machine: figures of one run, with their limits.
 
-    On images it measures against a plain PyTorch loop, and how much of a step is rotation; of
-    deployed models the time of one row and of many at once. Run it on an idle machine.
+    Training steps over their floor (the same networks on a fixed batch) and against a plain PyTorch
+    loop; the share of the machine's peak; what loading, evaluating, seeds and more rows cost;
+    prediction. Run it on an idle machine; it takes some twenty minutes there.
 
-    Example:  cida speed --steps 500
+    Example:  cida speed --out performance.md
 
-    Example:  cida speed --no-images --no-tables --json
+    Example:  cida speed --only steps images --steps 500 --json
     """
 
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SECTION ...")] = ()
+    """Sections to measure, of steps, images, peak, costs, seeds, ranks, growth, tables, export; all
+    where none is named. images and ranks need pillow, seeds matplotlib, tables pyarrow, export onnxruntime too."""
+
     steps: int = 200
-    """Steps in each of the rounds that the medians are taken over; a twentieth for images."""
-
-    images: bool = True
-    """Also measure images, beside a plain PyTorch loop; needs pillow."""
-
-    tables: bool = True
-    """Also measure cida fit and cida predict on tables of 20,000 to 2,000,000 rows; needs pyarrow,
-    and takes minutes."""
-
-    export: bool = True
-    """Also measure models in torch and as ONNX files; needs pyarrow and onnxruntime."""
+    """Steps in each of the rounds that the medians are taken over; fewer where a step is long."""
 
     workers: int = 2
     """Processes of each of the plain loop's two data loaders."""
+
+    out: Path | None = None
+    """Also write the table to this file, as Markdown, with the machine and the command on top."""
 
     json: bool = False
     """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     def run(self, console: Console) -> int:
-        """Prints two tables; the ratios of each come from interleaved rounds of one run."""
+        """Prints a table for each section; the ratios come from interleaved rounds of one run."""
         self._check()
-        tables = []
-        for table in self._measured():
-            console.print(table)
-            tables.append(table_words(table))
+        found: dict[str, list[Figure]] = {}
+        for name in self._asked():
+            with console.status(f"measuring {name}"):
+                found[name] = list(SECTIONS[name].figures(Effort(self.steps, self.workers)))
+            console.print(_table(SECTIONS[name].title, found[name]))
+        if self.out is not None:
+            write_atomically(self.out, _page(self._command(), found).encode())
+            say(console, str(self.out.resolve()))
         if self.json:
-            print_json("speed", threads=torch.get_num_threads(), tables=tables)
+            print_json("speed", **_machine(), command=self._command(), sections=_words(found))
         return 0
 
-    def _measured(self) -> Iterator[Table]:
-        yield self._steps_table()
-        if self.images:
-            yield self._images_table()
-        if self.tables:
-            yield _tables_table()
-        if self.export:
-            yield _export_table()
+    def _asked(self) -> Sequence[str]:
+        return self.only or tuple(SECTIONS)
 
     def _check(self) -> None:
         if self.steps < 1:
             raise ValueError(f"steps is {self.steps}; it must be at least 1.")
         if self.workers < 0:
-            raise ValueError(f"workers is {self.workers}; it must be at least 0.")
-        if self.images and find_spec("PIL") is None:
-            raise ImportError(
-                "the plain loop on images needs pillow, which is not installed; "
-                "pip install 'cida[speed]', or add --no-images."
-            )
-        if self.tables and find_spec("pyarrow") is None:
-            raise ImportError(
-                "tables need pyarrow, which is not installed; pip install 'cida[tables]', or add "
-                "--no-tables."
-            )
-        lost = [name for name in EXPORT_PACKAGES if find_spec(name) is None]
-        if self.export and lost:
-            raise ImportError(
-                f"models as ONNX files need {lost[0]}, which is not installed; pip install "
-                "'cida[onnx,tables]', or add --no-export."
-            )
+            raise ValueError(f"workers is {self.workers}; it must not be negative.")
+        for name in self.only:
+            check_name("only", name, SECTIONS)
+        for name in self._asked():
+            for package, extra in SECTIONS[name].needs.items():
+                if find_spec(package) is None:
+                    raise ImportError(
+                        f"section {name} needs {package}, which is not installed; pip install "
+                        f"'cida[{extra}]', or name other sections with --only."
+                    )
 
-    def _steps_table(self) -> Table:
-        table = _table("Training step over its floor", "what", "step ms", "floor ms", "ratio")
-        for head in DISCRIMINATORS:
-            if head == "flow" and find_spec("zuko") is None:
-                table.add_row("flow: pip install 'cida[flow]'", "-", "-", "-")
-                continue
-            found = step_over_floor(head, self.steps)
-            table.add_row(
-                found.name, f"{found.step_ms:.2f}", f"{found.floor_ms:.2f}", f"{found.ratio:.2f}"
-            )
-        return table
-
-    def _images_table(self) -> Table:
-        # Imported here: it needs pillow, which is there for those who ask for images.
-        speed_images = import_module("cida.benchmarks.speed_images")
-        steps = max(2, self.steps // IMAGE_STEPS)
-        table = _table("Images of 28 x 28", "what", "ms a batch", "images/s", "compared")
-        for found in speed_images.image_times(steps, workers=self.workers):
-            rate = f"{found.images_per_second:,.0f}"
-            table.add_row(found.name, f"{found.ms:.2f}", rate, found.compared)
-        half = speed_images.bfloat16_time(steps)
-        if half is None:
-            table.add_row(speed_images.BFLOAT16, "-", "-", "crashes on this machine")
-        else:
-            rate = f"{half.images_per_second:,.0f}"
-            table.add_row(half.name, f"{half.ms:.2f}", rate, half.compared)
-        return table
+    def _command(self) -> str:
+        words = ["cida", "speed"]
+        words += ["--only", *self.only] if self.only else []
+        words += ["--steps", str(self.steps)] if self.steps != Speed.steps else []
+        words += ["--workers", str(self.workers)] if self.workers != Speed.workers else []
+        words += ["--out", str(self.out)] if self.out is not None else []
+        return shlex.join(words)
 
 
-def _tables_table() -> Table:
-    # Imported here: it needs pyarrow, which is there for those who ask for tables.
-    speed_tables = import_module("cida.benchmarks.speed_tables")
-    table = _table("Tables of 20 columns", "what", "rows", "seconds", "rows/s", "most memory GB")
-    for found in speed_tables.table_times(TABLE_ROWS):
-        rate = f"{found.rows / found.seconds:,.0f}"
-        seconds, memory = f"{found.seconds:.1f}", f"{found.peak_gb:.2f}"
-        table.add_row(f"cida {found.verb}", f"{found.rows:,}", seconds, rate, memory)
+def _cells(figure: Figure) -> tuple[str, ...]:
+    limit = "" if figure.limit is None else f"{'>=' if figure.least else '<='} {figure.limit:g}"
+    met = {None: "", True: "yes", False: "NO"}[figure.met]
+    value = f"{figure.value:.2f}" if abs(figure.value) < 100 else f"{figure.value:,.0f}"
+    return (figure.what, value, figure.unit, limit, met, figure.beside)
+
+
+def _table(title: str, figures: Sequence[Figure]) -> Table:
+    table = Table(title=title)
+    for head in HEADS:
+        table.add_column(head, justify="right" if head in ("figure", "limit") else "left")
+    for figure in figures:
+        table.add_row(*_cells(figure))
     return table
 
 
-def _export_table() -> Table:
-    # Imported here: it needs pyarrow and onnx, which are there for those who ask for files.
-    speed_export = import_module("cida.cli.speed_export")
-    heads = ("one row ms, p50", "p95", f"rows/s of {BATCH:,}")
-    table = _table("Deployed models", "what", *heads)
-    for found in speed_export.export_times():
-        p50, p95 = f"{found.p50_ms:.3f}", f"{found.p95_ms:.3f}"
-        table.add_row(found.name, p50, p95, f"{found.rows_per_second:,.0f}")
-    return table
+def _words(found: Mapping[str, Sequence[Figure]]) -> dict[str, Any]:
+    return {
+        name: [{**asdict(figure), "met": figure.met} for figure in figures]
+        for name, figures in found.items()
+    }
 
 
-def _table(title: str, first: str, *others: str) -> Table:
-    table = Table(title=f"{title}, {torch.get_num_threads()} threads")
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right")
-    return table
+def _page(command: str, found: Mapping[str, Sequence[Figure]]) -> str:
+    """The tables as a page of Markdown, with what they were measured on."""
+    facts = _machine()
+    told = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    busy = (
+        "by the processor's clock, since torch has one thread"
+        if facts["threads"] == 1
+        else "by the wall's clock"
+    )
+    lines = [
+        "# Performance",
+        "",
+        "Written by the command, and not by hand:",
+        "",
+        "<!-- not run: measures for many minutes -->",
+        "```sh",
+        command,
+        "```",
+        "",
+        f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']:.0f} GB; "
+        f"{facts['threads']} thread{'s' if facts['threads'] > 1 else ''} of torch; {told}. When it "
+        f"ended, {facts['load']:.1f} processes wanted a core, its own among them. Figures are "
+        f"medians of interleaved rounds; steps, peak, costs and growth are timed {busy}, all else "
+        "by the wall's.",
+        "",
+    ]
+    for name, figures in found.items():
+        lines += [f"## {SECTIONS[name].title}", "", f"`cida speed --only {name}`", ""]
+        lines += [f"| {' | '.join(HEADS)} |", "|---|---:|---|---:|---|---|"]
+        lines += [f"| {' | '.join(_cells(figure))} |" for figure in figures]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _machine() -> dict[str, Any]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": memory,
+        "threads": torch.get_num_threads(),
+        "load": os.getloadavg()[0],
+        "versions": versions(),
+    }
+
+
+def _processor() -> str:
+    """Its name where Linux tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())

@@ -61,7 +61,7 @@ VERBS = Verbs(
             "check:Check",
             "Runs the conformance suite on a Discriminator or Game of your own",
         ),
-        "speed": ("speed:Speed", "Measures a full training step against the floor"),
+        "speed": ("speed:Speed", "Measures how fast cida is on this machine"),
         "completion": (
             "completion:Completion",
             "Prints a script that completes verbs, flags and names at the Tab key",

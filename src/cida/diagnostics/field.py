@@ -13,6 +13,7 @@ from torch import Tensor
 
 from cida.batch import Rows
 from cida.diagnostics.carried import Carried, carry
+from cida.scratch import places, room
 from cida.space import Space, thinned
 from cida.training import isolated
 
@@ -47,12 +48,13 @@ class Field:
 
         ``rows`` have the labels of the rows held out.
         """
-        target = (~rows.labelled).nonzero()[:, 0]
-        unseen = torch.zeros(len(rows), dtype=torch.bool) if held is None else held
-        seen = (rows.labelled & ~unseen).nonzero()[:, 0]
+        count = len(rows)
+        target = places(lambda part: ~rows.labelled[part], count)
+        unseen = room((count,), torch.bool) if held is None else held
+        seen = places(lambda part: rows.labelled[part] & ~unseen[part], count)
         parts = [
             seen[thinned(len(seen), MOST_SOURCES)],
-            unseen.nonzero()[:, 0],
+            places(lambda part: unseen[part], count),
             target[thinned(len(target), MOST_TARGETS)],
         ]
         which = torch.cat(parts)

@@ -7,6 +7,7 @@ import warnings
 from cida.batch import Rows
 from cida.diagnostics import label_shift
 from cida.estimators.inputs import CidaWarning, outside
+from cida.scratch import few, filled, parts, places
 from cida.space import Space
 from cida.training import near_weights
 
@@ -17,9 +18,12 @@ FEWEST_ROWS = 200  # below, no balance can be told from chance
 
 def nearer(space: Space, rows: Rows, share: float) -> Rows:
     """The rows, source rows weighted by how near to the target they are (`near_weights`)."""
-    distance = space.distance_to_set(rows.u[rows.sources], rows.u[~rows.labelled])
-    weight = rows.weight.clone()
-    weight[rows.sources] *= near_weights(distance, share).float()
+    sources, targets = rows.sources, places(lambda part: ~rows.labelled[part], len(rows))
+    distance = space.distance_to_set(rows.known_u, rows.u[few(targets)])
+    near = near_weights(distance, share)
+    weight = filled(len(rows), lambda part: rows.weight[part].clone())
+    for part in parts(len(sources)):
+        weight[sources[part]] *= near[part].float()
     return rows.weighted(weight)
 
 
@@ -27,7 +31,8 @@ def shift_words(space: Space, rows: Rows) -> str | None:
     """How the balance of source labels moves along u; empty where it does not, None if unknown."""
     if len(rows.sources) < FEWEST_ROWS or len(rows.sources) == len(rows):
         return None
-    shift = label_shift(space, rows.u[rows.sources], rows.y[rows.sources])
+    some = few(rows.sources)
+    shift = label_shift(space, rows.u[some], rows.y[some])
     if not shift.suspected:
         return ""
     if shift.label is None:

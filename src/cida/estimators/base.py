@@ -201,7 +201,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.index_width_ = self.space_.width
         self._index_names = None
         self._scaling = Scaling.none()
-        self._learn_row_labels(rows.y[rows.sources])
+        self._learn_row_labels(rows.known)
         self._seen = inputs.seen_index(rows.u)
         self._train(rows)
         return self

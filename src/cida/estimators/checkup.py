@@ -23,6 +23,7 @@ from cida.diagnostics.facts import (
 from cida.estimators.balance import shift_words
 from cida.estimators.inputs import CidaWarning, outside
 from cida.games import Game, named_game
+from cida.scratch import places
 from cida.space import Space, thinned
 from cida.training.health import FAR_SHARE, same_share
 
@@ -97,7 +98,7 @@ def collect(model: CIDAEstimator, rows: Rows) -> Facts:
     """What is known of the rows and of the end of training, from at most a few thousand rows."""
     parameters, indexed = model.get_params(deep=False), model.index_width_ is not None
     settings = settings_of(parameters, vars(model.choices_), indexed, model.n_steps_)
-    sources, targets = rows.sources, (~rows.labelled).nonzero()[:, 0]
+    sources, targets = rows.sources, places(lambda part: ~rows.labelled[part], len(rows))
     settings["adapts"] = settings["adapts"] and 0 < len(sources) < len(rows)
     if not indexed:
         return Facts(**settings)

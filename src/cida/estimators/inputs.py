@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from torch import Tensor
 
 from cida.batch import Rows
+from cida.scratch import few
 from cida.space import Space, thinned
 from cida.training import isolated
 from cida.words import CidaWarning
@@ -181,6 +182,7 @@ def fit_space(space: Space, u: Tensor) -> Space:
             f"domain_index has {u.shape[1]} columns but space={space!r} is for {space.width}; "
             "give one Line or Periodic for each column, in a Product."
         )
+    u = few(u)
     for number, column in enumerate(space.columns):
         mine = u[:, number : number + 1]
         spread = float(column.distance(mine, mine[:1]).max())
@@ -315,6 +317,7 @@ def merge_repeats(x: Array, labels: Labels, weight: Array) -> tuple[Array, Label
 
 def seen_index(u: Tensor, most: int = 4096) -> Tensor:
     """The index values seen in training, column by column in order, thinned out evenly."""
+    u = few(u)
     return torch.from_numpy(np.sort(u.numpy(), axis=0))[thinned(len(u), most)]
 
 

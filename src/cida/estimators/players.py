@@ -25,6 +25,7 @@ from cida.networks import (
     TabularEncoder,
     monte_carlo,
 )
+from cida.scratch import few
 from cida.space import thinned
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def build_game(model: CIDAEstimator, rows: Rows, adapting: bool) -> Game:
         encoder=encoder,
         predictor=predictor,
         space=model.space_,
-        u=rows.u,
+        u=few(rows.u),
         encoding_width=width,
         output_width=outputs,
         discriminator=_make_discriminator(model, rows),

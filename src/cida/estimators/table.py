@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -12,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.classifier import CIDAClassifier
@@ -20,6 +22,7 @@ from cida.estimators.regressor import CIDARegressor
 from cida.estimators.saving import ModelFileError, versions
 from cida.estimators.table_networks import make_table_encoder, network_shape, table_settings
 from cida.files import write_atomically
+from cida.scratch import MANY, few, filled, parts, places, room
 from cida.space import Space, space_from_dict
 from cida.tables import Schema, StoredRows, TableData, TableFile, store_rows
 from cida.tables.cells import Kind
@@ -32,6 +35,7 @@ Array = np.ndarray[Any, Any]
 Watch = Callable[[int], AbstractContextManager[Sequence[Callback]]]  # of one seed's training
 
 WORLD = "table"  # what run.json says a run of `cida fit` is of
+AT_ONCE = 1 << 23  # numbers of X that are in memory at a time
 HELD_OUT = 0.1  # the share of the source rows that are scored and not trained on
 
 
@@ -75,14 +79,14 @@ class TableModel:
         ``x`` is what `read_rows` gave; ``settings`` are the estimator's, None where those of tables
         are kept. Without ``windows`` columns are not standardised along the index.
         """
-        known = data.y[data.labelled & ~held]
         plain = data.classes is not None
+        known = np.zeros(0) if plain else data.y[data.labelled & ~held]
         blank = cls(
             label=data.question.label,
             index=data.question.index,
             index_kinds=data.index_kinds,
             schema=data.schema,
-            space=data.question.space().fit(torch.from_numpy(data.u)),
+            space=data.question.space().fit(few(torch.from_numpy(data.u))),
             classes=data.classes,
             centre=0.0 if plain else float(known.mean()),
             scale=1.0 if plain else float(known.std()) or 1.0,
@@ -96,12 +100,16 @@ class TableModel:
 
     def training_rows(self, data: TableData, x: Array, held: Array) -> StoredRows:
         """What every estimator is trained on: all rows but those held out."""
-        place = torch.from_numpy(np.flatnonzero(~held))
-        y = torch.from_numpy(data.y)
+        place = places(lambda part: torch.from_numpy(~held[part]), len(data))
+
+        def at(values: Array) -> Tensor:
+            whole = torch.from_numpy(values)
+            return filled(len(place), lambda part: whole[place[part]])
+
+        y = at(data.y)
         if self.classes is None:
             y = ((y - self.centre) / self.scale).float()[:, None]
-        u, labelled = torch.from_numpy(data.u), torch.from_numpy(data.labelled)
-        return StoredRows(x, place, y[place], u[place], labelled[place])
+        return StoredRows(x, place, y, at(data.u), at(data.labelled))
 
     def _train(
         self, rows: StoredRows, settings: Mapping[str, Any], seed: int, watch: Watch
@@ -225,17 +233,25 @@ _PLAIN = (
 
 
 def read_rows(data: TableData, path: Path) -> Array:
-    """The inputs of all rows as the encoder takes them; those of a table stay in a mapped file."""
-    if data.file.array is None:
+    """The inputs of all rows as the encoder takes them, in a mapped file."""
+    array = data.file.array
+    if array is None:
         return store_rows(path, data.encoded(), data.schema.width)
-    rows = _scaled(data.file.array, _x_scaling(data.file))
-    return rows.reshape(len(rows), *network_shape(rows.shape[1:]))
+    shape, scaling = network_shape(array.shape[1:]), _x_scaling(data.file)
+    at_once = max(1, AT_ONCE // math.prod(shape))
+    scaled = (_scaled(array[k : k + at_once], scaling) for k in range(0, len(array), at_once))
+    return store_rows(path, scaled, math.prod(shape)).reshape(len(array), *shape)
 
 
 def hold_out(data: TableData, seed: int) -> Array:
     """Which source rows are held out: a tenth of them, of each class alike."""
     generator = np.random.default_rng(seed)
-    held = np.zeros(len(data), dtype=bool)
+    held: Array = room((len(data),), torch.bool).numpy()
+    if len(data) > MANY:  # no order of them all: each row by its own chance, whatever its class
+        for part in parts(len(data)):
+            drawn = generator.random(part.stop - part.start) < HELD_OUT
+            held[part] = data.labelled[part] & drawn
+        return held
     groups = [data.labelled] if data.classes is None else [
         data.labelled & (data.y == code) for code in range(len(data.classes))
     ]  # fmt: skip
@@ -252,8 +268,15 @@ def hold_out(data: TableData, seed: int) -> Array:
 def _x_scaling(file: TableFile) -> tuple[float, float]:
     if file.array is None:
         return 0.0, 1.0
-    mean, spread = (float(f(file.array, dtype=np.float64)) for f in (np.mean, np.std))
-    return mean, spread or 1.0
+    x = file.array
+    if x.size <= AT_ONCE:
+        mean, spread = (float(f(x, dtype=np.float64)) for f in (np.mean, np.std))
+        return mean, spread or 1.0
+    at_once = max(1, AT_ONCE // math.prod(x.shape[1:]))
+    some = [x[k : k + at_once] for k in range(0, len(x), at_once)]
+    mean = sum(float(part.sum(dtype=np.float64)) for part in some) / x.size
+    squares = sum(float(np.square(part - mean, dtype=np.float64).sum()) for part in some)
+    return mean, math.sqrt(squares / x.size) or 1.0
 
 
 def _scaled(rows: Array, scaling: tuple[float, float]) -> Array:

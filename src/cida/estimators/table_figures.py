@@ -24,6 +24,7 @@ from cida.diagnostics.view import MOST_ROWS, View
 from cida.estimators.classifier import CIDAClassifier
 from cida.estimators.expected import expected_of_rows
 from cida.estimators.table import TableModel
+from cida.scratch import MANY, few, places
 from cida.tables import Schema, TableData
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 CHUNK_ROWS = 16_384
+MOST_SEEN = 100_000  # rows that a report's are chosen from, of very many
 ALIGNMENT_ROWS = 10_000  # enough for a ridge regression, and quick
 EXPECTED_CELLS = 12  # along one index column; as many in all over several
 MOST_INPUTS = 2_000  # columns of it: of a large image every so manieth pixel
@@ -65,9 +67,10 @@ class Figures:
 
 def balance(data: TableData) -> LabelShift:
     """Whether the labels of the source move along the index."""
-    known = torch.from_numpy(data.labelled)
+    labelled = torch.from_numpy(data.labelled)
+    known = few(places(lambda part: labelled[part], len(labelled)))
     u, y = torch.from_numpy(data.u), torch.from_numpy(data.y)
-    return label_shift(data.question.space().fit(u), u[known], y[known])
+    return label_shift(data.question.space().fit(few(u)), u[known], y[known])
 
 
 def table_figures(model: TableModel, data: TableData, x: Array, held: Array) -> Figures:
@@ -78,12 +81,14 @@ def table_figures(model: TableModel, data: TableData, x: Array, held: Array) -> 
     e = model.space.embed(u[torch.from_numpy(some)]).numpy()
     encoding = np.concatenate([model.encoding(x[r], data.u[r]) for r in chunks(some)])
     labelled = torch.from_numpy(data.labelled)
+    source = few(places(lambda part: labelled[part], len(u)))
+    target = few(places(lambda part: ~labelled[part], len(u)))
     return Figures(
         held_out=len(rows),
         scores=_scores(model, data, x, rows),
         inputs_explain=explained_share(_features(model.schema, x[some]), e),
         encoding_explains=explained_share(encoding, e),
-        support=target_support(model.space, u[~labelled], u[labelled]),
+        support=target_support(model.space, u[target], u[source]),
     )
 
 
@@ -116,7 +121,7 @@ def table_view(
     model: TableModel, data: TableData, x: Array, held: Array, expected: tuple[Expected, ...]
 ) -> View:
     """Rows for a report to show; only labels that were not trained on say what is right."""
-    rows = np.random.default_rng(0).permutation(len(data))
+    rows = _some_of(len(data), MOST_SEEN)
     rows = np.concatenate([rows[held[rows]][: MOST_ROWS // 3], rows[~held[rows]]])[:MOST_ROWS]
     parts = list(chunks(rows))
     return View(
@@ -156,7 +161,13 @@ def _features(schema: Schema, x: Array) -> Array:
 
 def spread_rows(rows: int) -> Array:
     """Some rows of all parts of the table, in no order that the table has."""
-    return np.random.default_rng(0).permutation(rows)[:ALIGNMENT_ROWS]
+    return _some_of(rows, ALIGNMENT_ROWS)[:ALIGNMENT_ROWS]
+
+
+def _some_of(rows: int, most: int) -> Array:
+    """All rows in no order or, of very many, so many of them."""
+    generator = np.random.default_rng(0)
+    return generator.permutation(rows) if rows <= MANY else generator.choice(rows, most, False)
 
 
 def chunks(rows: Array) -> list[Array]:

@@ -12,6 +12,7 @@ from cida.discriminators import Discriminator
 from cida.games.base import Move, Parts, joined
 from cida.games.contested import Contested
 from cida.ranks import mean
+from cida.scratch import few
 
 __all__ = ["Adversarial"]
 
@@ -43,7 +44,7 @@ class Adversarial(Contested[Discriminator]):
         return z
 
     def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
-        self.discriminator.fit_blind(rows.u[active], weights)
+        self.discriminator.fit_blind(rows.u[few(active)], few(weights))
 
     def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
         z_both = self.encode(*joined(source, everyone))

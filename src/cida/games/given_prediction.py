@@ -13,6 +13,7 @@ from cida.discriminators import Discriminator
 from cida.games.base import Move, Parts, frozen, joined, resting
 from cida.games.contested import Contested
 from cida.ranks import mean
+from cida.scratch import few
 
 __all__ = ["GivenPrediction", "TwoBeliefs"]
 
@@ -59,7 +60,7 @@ class GivenPrediction(Contested[TwoBeliefs]):
 
     def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
         for head in (self.discriminator.reference, self.discriminator.beyond):
-            head.fit_blind(rows.u[active], weights)
+            head.fit_blind(rows.u[few(active)], few(weights))
 
     def said(self, z: Tensor, batch: Batch) -> Tensor:
         """``yhat``: the predicted class, one-hot, or the predicted numbers, with no gradient."""

@@ -12,6 +12,8 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from cida.scratch import few, filled, thinned
+
 __all__ = ["ANCHOR_ROWS", "TURN", "Bins", "Column", "Space", "even_bins", "thinned"]
 
 TURN = 2 * math.pi
@@ -95,11 +97,15 @@ class Space(ABC):
     def distance_to_set(self, u: Tensor, reference: Tensor) -> Tensor:
         """The distance from each row of u to the nearest row of ``reference``."""
         # Each value once: a tree of very many equal points is a list, and slow.
-        points = self._wrapped(reference)
+        points = self._wrapped(few(reference))
         points = np.unique(points)[:, None] if self.width == 1 else np.unique(points, axis=0)
         tree = cKDTree(points, boxsize=np.array(self.turns))
-        nearest, _ = tree.query(self._wrapped(u))
-        return torch.from_numpy(np.asarray(nearest, dtype=np.float64))
+
+        def nearest(part: slice) -> Tensor:
+            found, _ = tree.query(self._wrapped(u[part]))
+            return torch.from_numpy(np.asarray(found, dtype=np.float64))
+
+        return filled(len(u), nearest)
 
     def mean(self, u: Tensor) -> Tensor:
         """The mean through the embedding, shape ``(1, width)``: circular where u is."""
@@ -132,14 +138,11 @@ class Column(Space):
         return (self,)
 
 
-def thinned(rows: int, most: int) -> Tensor:
-    """At most ``most`` of the numbers 0 .. rows - 1, evenly spaced, both ends included."""
-    places: Tensor = torch.linspace(0, rows - 1, min(rows, most), dtype=torch.float64)
-    return places.round().long()
-
-
 def even_bins(u: Tensor, low: float, high: float, count: int) -> Bins:
     """``count`` cells of one width from low to high; rows beyond fall into the outer ones."""
     edges = torch.linspace(low, high, count + 1, dtype=torch.float64)
-    rows = torch.bucketize(u[:, 0].double().contiguous(), edges[1:-1], right=True)
-    return Bins(rows, edges[:-1, None], edges[1:, None])
+
+    def cells(part: slice) -> Tensor:
+        return torch.bucketize(u[part, 0].double().contiguous(), edges[1:-1], right=True)
+
+    return Bins(filled(len(u), cells), edges[:-1, None], edges[1:, None])

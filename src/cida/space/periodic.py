@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from cida.scratch import few, filled
 from cida.space.base import TURN, Bins, Column, even_bins
 
 __all__ = ["Periodic"]
@@ -67,16 +68,20 @@ class Periodic(Column):
     def bins(self, u: Tensor, count: int) -> Bins:
         """Cells along the arc that the rows cover; ``hi`` passes the period where a cell wraps."""
         start, length = self._arc(u, count)
-        along = torch.remainder(u.double() - start, self.period)
-        if length < self.period:
-            # Rounding may put the start of the arc a hair before itself: a whole turn on.
-            along = torch.where(along > (length + self.period) / 2, 0.0, along)
-        cells = even_bins(along, 0.0, length, count)
+
+        def along(part: slice) -> Tensor:
+            found = torch.remainder(u[part].double() - start, self.period)
+            if length < self.period:
+                # Rounding may put the start of the arc a hair before itself: a whole turn on.
+                found = torch.where(found > (length + self.period) / 2, 0.0, found)
+            return found
+
+        cells = even_bins(filled(len(u), along), 0.0, length, count)
         return Bins(cells.rows, cells.lo + start, cells.hi + start)
 
     def _arc(self, u: Tensor, count: int) -> tuple[float, float]:
         """Start and length of the arc that the rows cover: all but a gap of over two cells."""
-        places: Tensor = torch.unique(torch.remainder(u[:, 0].double(), self.period))
+        places: Tensor = torch.unique(torch.remainder(few(u)[:, 0].double(), self.period))
         gaps = torch.roll(places, -1) - places
         gaps[-1] += self.period
         widest = int(gaps.argmax())

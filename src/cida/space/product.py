@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from cida.scratch import filled, parts
 from cida.space.base import ANCHOR_ROWS, Bins, Column, Space, thinned
 
 __all__ = ["Product"]
@@ -69,14 +70,22 @@ class Product(Space):
     def bins(self, u: Tensor, count: int) -> Bins:
         """The cells of the k-means centres; ``lo`` and ``hi`` bound the rows of each in a box."""
         centres = self.anchors(u, count)
-        rows = torch.cat(
-            [self.distance(piece, centres).argmin(1) for piece in torch.split(u, 8192)]
-        )
-        filled, rows = torch.unique(rows, return_inverse=True)
-        members = [u[rows == cell] for cell in range(len(filled))]
-        lo = torch.stack([member.min(0).values for member in members])
-        hi = torch.stack([member.max(0).values for member in members])
-        return Bins(rows, lo, hi)
+
+        def nearest(part: slice) -> Tensor:
+            pieces = torch.split(u[part], 8192)
+            return torch.cat([self.distance(piece, centres).argmin(1) for piece in pieces])
+
+        cells = filled(len(u), nearest)
+        lo = u.new_full((len(centres), u.shape[1]), torch.inf)
+        hi = -lo
+        for part in parts(len(u)):
+            for cell in range(len(centres)):
+                mine = u[part][cells[part] == cell]
+                lo[cell] = torch.cat([lo[cell, None], mine]).min(0).values
+                hi[cell] = torch.cat([hi[cell, None], mine]).max(0).values
+        taken = lo[:, 0] <= hi[:, 0]
+        number = taken.cumsum(0) - 1  # of the cells that have a row
+        return Bins(filled(len(u), lambda part: number[cells[part]]), lo[taken], hi[taken])
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "product", "parts": [part.to_dict() for part in self.parts]}

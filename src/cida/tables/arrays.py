@@ -1,4 +1,4 @@
-"""The arrays of an npz file as a table: X, y and u."""
+"""The arrays of an npz file, or of a folder of mapped npy files, as a table: X, y and u."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cida.tables.cells import Kind
-from cida.tables.reading import ROWS, TableFile
+from cida.tables.reading import ROWS, TableFile, array_files
 
 __all__ = ["ArraysFile"]
 
@@ -24,7 +24,8 @@ class ArraysFile(TableFile):
     """X of one vector a row is the columns x0, x1, ...; X of any other shape is kept as it is.
 
     y may be absent (to predict). u of several columns is u0, u1, ...; -1 in a y of whole numbers
-    means no label, as in the estimators.
+    means no label, as in the estimators. The arrays of a folder stay in their files, X.npy, y.npy
+    and u.npy, and are read from there: they may be larger than memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,11 +55,11 @@ class ArraysFile(TableFile):
             self.columns |= {f"x{k}": column for k, column in enumerate(arrays["X"].T)}
         else:
             self.array = arrays["X"]
-            wrong = ~np.isfinite(self.array.reshape(len(self.array), -1)).all(axis=1)
-            if wrong.any():
+            wrong = [row + first for first, rows in _in_turn(self.array) for row in _broken(rows)]
+            if wrong:
                 raise ValueError(
-                    f"{path} has NaN or infinity in {int(wrong.sum())} rows of X (first: row "
-                    f"{int(wrong.argmax()) + 1}); fill in or drop such values first."
+                    f"{path} has NaN or infinity in {len(wrong)} rows of X (first: row "
+                    f"{wrong[0] + 1}); fill in or drop such values first."
                 )
         self.names = tuple(self.columns)
 
@@ -74,11 +75,18 @@ class ArraysFile(TableFile):
 
 def _load(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("X", "y", "u") if name in file.files}
+        if path.is_dir():
+            arrays = {
+                name: np.load(file, mmap_mode="r", allow_pickle=False)
+                for name, file in array_files(path).items()
+            }
+        else:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in ("X", "y", "u") if name in file.files}
     except (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         why = " ".join(str(error).split())
-        raise ValueError(f"{path} is no npz file of plain arrays ({why}).") from None
+        kind = "folder of npy files" if path.is_dir() else "npz file"
+        raise ValueError(f"{path} is no {kind} of plain arrays ({why}).") from None
     for name, values in arrays.items():
         if values.ndim == 0 or values.dtype.kind not in KINDS:
             raise ValueError(
@@ -86,6 +94,18 @@ def _load(path: Path) -> dict[str, Array]:
                 "of numbers or texts with one entry for each row."
             )
     return arrays
+
+
+def _in_turn(array: Array) -> Iterator[tuple[int, Array]]:
+    """Parts of a batch's length, each with the number of its first row."""
+    for start in range(0, len(array), ROWS):
+        yield start, array[start : start + ROWS]
+
+
+def _broken(rows: Array) -> list[int]:
+    """Which rows have NaN or infinity."""
+    whole = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+    return [int(row) for row in np.flatnonzero(~whole)]
 
 
 def _columns(name: str, values: Array) -> dict[str, Array]:

@@ -16,8 +16,9 @@ from cida.space import Line, Periodic, Product, Space
 from cida.tables.cells import CellError, Kind, texts, to_numbers
 from cida.tables.labels import ClassReader, NumberReader
 from cida.tables.learning import SchemaLearner
-from cida.tables.reading import TableFile, check_names
+from cida.tables.reading import TableFile, array_files, check_names
 from cida.tables.schema import Schema
+from cida.tables.store import Gathered
 from cida.words import did_you_mean
 
 __all__ = [
@@ -117,15 +118,15 @@ def read_table(file: TableFile, question: Question) -> TableData:
     learner = SchemaLearner(inputs, dropped)
     reader = NumberReader if question.regression else ClassReader
     labels = reader(file, question.label, kinds[question.label])
-    parts = []
+    gathered = Gathered()
     for start, batch in numbered(file.batches(wanted)):
         with naming_cells(file, start, question):
             u = index_values(batch, question.index, index_kinds)
             learner.add(batch)
             labels.add(batch.column(question.label))
         check_index(file, question.index, u, start)
-        parts.append(u)
-    u = np.concatenate(parts)
+        gathered.add(u)
+    u = gathered.whole()
     _check_spread(question.index, u)
     y, labelled, classes = labels.finish()
     schema = learner.schema()
@@ -166,7 +167,10 @@ def naming_cells(file: TableFile, start: int, question: Question | None = None) 
 
 
 def fingerprint(path: Path) -> str:
-    """A short hash of the file's bytes: equal for equal files."""
+    """A short hash of the file's bytes, or of those of a folder's arrays: equal for equal files."""
+    if path.is_dir():
+        each = [fingerprint(one) for one in array_files(path).values()]
+        return hashlib.sha256(" ".join(each).encode()).hexdigest()[:16]
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
@@ -214,7 +218,7 @@ def _check_spread(names: Sequence[str], u: Array) -> None:
                 f"index {name} is {values[0]:g} in every row; without different values there is "
                 "nothing to adapt along."
             )
-        if (most := float(np.abs(values).max())) > LARGEST:
+        if (most := float(max(-values.min(), values.max()))) > LARGEST:
             raise ValueError(
                 f"index {name} reaches {most:g}, which is beyond what can be computed with; give "
                 "it in other units."

@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 
+from cida.scratch import filled, parts
 from cida.tables.cells import Kind, texts, to_numbers
 from cida.tables.reading import TableFile
+from cida.tables.store import Gathered
 
 __all__ = ["ClassReader", "NumberReader"]
 
@@ -26,7 +29,7 @@ class ClassReader:
     def __init__(self, file: TableFile, name: str, kind: Kind | None) -> None:
         self.file, self.name, self.kind = file, name, kind
         self.codes: dict[str, int] = {}
-        self.parts: list[Array] = []
+        self.parts = Gathered()
 
     def add(self, column: Any) -> None:
         if self.kind == "number":
@@ -39,12 +42,12 @@ class ClassReader:
         encoded = pc.dictionary_encode(cells)
         mine = [self._code(value) for value in encoded.dictionary.to_pylist()]
         places = encoded.indices.fill_null(len(mine)).to_numpy(zero_copy_only=False)
-        self.parts.append(np.array([*mine, NONE], dtype=np.int64)[places])
+        self.parts.add(np.array([*mine, NONE], dtype=np.int64)[places])
 
     def finish(self) -> Found:
         """Codes in the order of the classes; refuses what cannot be learned."""
-        codes = np.concatenate(self.parts)
-        labelled = codes != NONE
+        codes = torch.from_numpy(self.parts.whole())
+        labelled = filled(len(codes), lambda part: codes[part] != NONE).numpy()
         _check_labelled(self.name, labelled)
         order = sorted(self.codes, key=self._rank)
         if len(order) < 2:
@@ -52,18 +55,21 @@ class ClassReader:
                 f"label {self.name} has one class ({order[0]}) among its "
                 f"{int(labelled.sum()):,} labelled rows; a classifier needs at least two."
             )
-        counts = np.bincount(codes[labelled], minlength=len(order))
+        counts = torch.zeros(len(order) + 1, dtype=torch.int64)  # the first of empty labels
+        for part in parts(len(codes)):
+            counts += (codes[part] - NONE).bincount(minlength=len(counts))
         for text in order:
-            if counts[self.codes[text]] == 1:
-                row = int(np.flatnonzero(codes == self.codes[text])[0])
+            if counts[self.codes[text] - NONE] == 1:
+                row = int((codes == self.codes[text]).nonzero()[0, 0])
                 raise ValueError(
                     f"label {self.name} has the class {text!r} only once, in "
                     f"{self.file.place(row)}; a class needs two rows at least: correct it, or "
                     "leave the row out."
                 )
-        position = np.zeros(len(order) + 1, dtype=np.int64)  # the last for empty labels
-        position[[self.codes[text] for text in order]] = np.arange(len(order))
-        return position[codes], labelled, tuple(order)
+        position = torch.zeros(len(order) + 1, dtype=torch.int64)  # the last for empty labels
+        position[[self.codes[text] for text in order]] = torch.arange(len(order))
+        y = filled(len(codes), lambda part: position[codes[part]])
+        return y.numpy(), labelled, tuple(order)
 
     def _code(self, value: Any) -> int:
         code = self.codes.setdefault(_words(value), len(self.codes))
@@ -83,14 +89,14 @@ class NumberReader:
 
     def __init__(self, file: TableFile, name: str, kind: Kind | None) -> None:
         self.file, self.name, self.kind = file, name, kind
-        self.parts: list[Array] = []
+        self.parts = Gathered()
 
     def add(self, column: Any) -> None:
-        self.parts.append(to_numbers(self.name, "number", column))
+        self.parts.add(to_numbers(self.name, "number", column))
 
     def finish(self) -> Found:
         """The numbers; refuses labels that are all one number, or not finite."""
-        y = np.concatenate(self.parts)
+        y = self.parts.whole()
         labelled = ~np.isnan(y)
         _check_labelled(self.name, labelled)
         endless = np.flatnonzero(np.isinf(y))

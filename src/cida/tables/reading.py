@@ -18,7 +18,7 @@ import pyarrow.parquet
 from cida.tables.cells import NUMERIC, Kind, is_text, reads, texts
 from cida.words import nearest, nearest_file
 
-__all__ = ["CsvFile", "ParquetFile", "TableFile", "check_names", "open_table"]
+__all__ = ["CsvFile", "ParquetFile", "TableFile", "array_files", "check_names", "open_table"]
 
 Array = np.ndarray[Any, Any]
 Batch = Any  # a pyarrow.RecordBatch; pyarrow has no types
@@ -50,7 +50,7 @@ class TableFile(ABC):
 
 
 def open_table(path: Path) -> TableFile:
-    """The table in a file, by the file's suffix."""
+    """The table in a file, by the file's suffix, or in a folder of npy files."""
     from cida.tables.arrays import ArraysFile  # it imports this module
 
     kinds: dict[str, type[CsvFile] | type[ParquetFile] | type[ArraysFile]] = {
@@ -60,10 +60,13 @@ def open_table(path: Path) -> TableFile:
         ".pq": ParquetFile,
         ".npz": ArraysFile,
     }
+    if array_files(path):
+        return ArraysFile(path)
     if not path.is_file():
         hint = nearest_file(path, kinds)
         raise ValueError(
-            f"DATA is {path}, which is no file; {hint}give a .csv, .parquet or .npz file."
+            f"DATA is {path}, which is no file; {hint}give a .csv, .parquet or .npz file, or a "
+            "folder with X.npy, y.npy and u.npy."
         )
     if path.suffix.lower() not in kinds:
         raise ValueError(
@@ -71,6 +74,12 @@ def open_table(path: Path) -> TableFile:
             ".csv, .parquet or .npz file."
         )
     return kinds[path.suffix.lower()](path)
+
+
+def array_files(path: Path) -> dict[str, Path]:
+    """The arrays X, y and u in a folder, each in an npy file of its name; none of anything else."""
+    files = {name: path / f"{name}.npy" for name in ("X", "y", "u")}
+    return {name: file for name, file in files.items() if path.is_dir() and file.is_file()}
 
 
 class CsvFile(TableFile):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from cida.batch import Batch, Rows
+from cida.scratch import MANY, to_be_dealt
 
-__all__ = ["StoredRows", "store_rows"]
+__all__ = ["Gathered", "StoredRows", "store_rows"]
 
 Array = np.ndarray[Any, Any]
 
@@ -30,12 +32,39 @@ def store_rows(path: Path, parts: Iterable[Array], width: int) -> Array:
     return np.memmap(path, dtype=np.float32, mode="r", shape=(rows, width))
 
 
+class Gathered:
+    """Rows that come part by part: in memory or, of very many, in a file without a name."""
+
+    def __init__(self) -> None:
+        self.parts: list[Array] = []
+        self.rows = 0
+        self.file: IO[bytes] | None = None
+
+    def add(self, part: Array) -> None:
+        self.parts.append(part)
+        self.rows += len(part)
+        if self.rows > MANY:
+            self.file = self.file or tempfile.TemporaryFile()  # noqa: SIM115 (`whole` closes it)
+            for one in self.parts:
+                self.file.write(np.ascontiguousarray(one).tobytes())
+            self.parts = [part[:0]]
+
+    def whole(self) -> Array:
+        """All rows; nothing can be added any more."""
+        if self.file is None:
+            return np.concatenate(self.parts)
+        with self.file as file:
+            file.flush()
+            kind = self.parts[0]
+            return np.memmap(file, kind.dtype, "r+", shape=(self.rows, *kind.shape[1:]))
+
+
 class StoredRows(Rows):
     """Row i is row ``place[i]`` of the stored array: only the rows of a batch are read."""
 
     def __init__(self, stored: Array, place: Tensor, y: Tensor, u: Tensor, labelled: Tensor):
         super().__init__(place, y, u, labelled)
-        self.stored = np.asarray(stored)
+        self.stored = np.asarray(to_be_dealt(stored))
 
     def __getitem__(self, indices: Tensor) -> Batch:
         batch = super().__getitem__(indices)

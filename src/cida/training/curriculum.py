@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from cida.batch import Rows
+from cida.scratch import MANY, filled, parts, places, room
 from cida.space import Space
 
 __all__ = ["Curriculum", "Sampler"]
@@ -37,7 +38,7 @@ class Curriculum:
         """The rows within reach in this stage."""
         reach = float(self.distance.max()) * (stage + 1) / self.stages
         # A hair more, so that rounding never leaves the farthest rows out.
-        return (self.distance <= reach * (1 + 1e-9)).nonzero()[:, 0]
+        return places(lambda part: self.distance[part] <= reach * (1 + 1e-9), len(self.distance))
 
 
 class Sampler:
@@ -47,6 +48,9 @@ class Sampler:
     that a crowded index range does not decide what "aligned" means; 1 draws rows uniformly. But no
     row is drawn much over ten times as often as in a uniform draw: stray values stay few. Source
     rows are always drawn uniformly, or dealt whole where a batch holds them all.
+
+    No order of the rows is shuffled and none is kept but that by cells, in a file where rows are
+    very many: a draw costs the same for a thousand rows and for a hundred million.
     """
 
     def __init__(self, rows: Rows, space: Space, balance_bins: int, generator: torch.Generator):
@@ -54,22 +58,32 @@ class Sampler:
         self.generator = generator
         # 32 bits: there may be very many rows, and this much is kept of each.
         if balance_bins > 1:
-            self.cell = space.bins(rows.u, balance_bins).rows.to(torch.int32)
+            cell = space.bins(rows.u, balance_bins).rows
+            self.cell = filled(len(rows), lambda part: cell[part].to(torch.int32))
         else:
-            self.cell = torch.zeros(len(rows), dtype=torch.int32)
-        self.order = self.cell.argsort(stable=True).to(torch.int32)
-        self.inside = torch.zeros(len(rows), dtype=torch.bool)
-        self.activate(torch.arange(len(rows)))
+            self.cell = room((len(rows),), torch.int32)
+        self.order = _by_cell(self.cell)
+        self.inside = room((len(rows),), torch.bool)
+        self._draw_from(self.order, room((len(rows),), torch.bool).fill_(True))
 
     def activate(self, active: Tensor) -> None:
         """From now on, draw from these rows."""
-        inside = torch.zeros_like(self.inside)
-        inside[active] = True
-        self.newest = (inside & ~self.inside).nonzero()[:, 0].to(torch.int32)
-        self.inside = inside
-        all_of_them = len(active) == len(inside)
-        self.active = self.order if all_of_them else self.order[inside[self.order]]  # by cell
-        counts = (self.cell if all_of_them else self.cell[self.active]).bincount()
+        inside = room(tuple(self.inside.shape), torch.bool)
+        for part in parts(len(active)):
+            inside[active[part]] = True
+        if len(active) == len(inside):
+            self._draw_from(self.order, inside)
+        else:
+            held = places(lambda part: inside[self.order[part]], len(inside))
+            by_cell = filled(len(held), lambda part: self.order[held[part]])
+            self._draw_from(by_cell, inside)
+
+    def _draw_from(self, active: Tensor, inside: Tensor) -> None:
+        """From now on, draw from these rows, which come cell after cell."""
+        new = places(lambda part: inside[part] & ~self.inside[part], len(inside))
+        self.newest = filled(len(new), lambda part: new[part].to(torch.int32))
+        self.active, self.inside = active, inside
+        counts = _counts(self.cell, active)
         self.counts = counts[counts > 0]
         self.starts = self.counts.cumsum(0) - self.counts
         chance = (self.counts * MOST_OFTEN / len(active)).double().clamp(max=1 / len(self.counts))
@@ -79,7 +93,13 @@ class Sampler:
     @property
     def weights(self) -> Tensor:
         """How often each active row is drawn; they add up to 1."""
-        return (self.chance / self.counts).repeat_interleave(self.counts)
+        of_cell, ends = self.chance / self.counts, self.counts.cumsum(0)
+
+        def weights(part: slice) -> Tensor:
+            rows = torch.arange(part.start, part.stop)
+            return of_cell[torch.searchsorted(ends, rows, right=True)]
+
+        return filled(len(self.active), weights)
 
     def everyone(self, count: int, newest_share: float = 0.0) -> Tensor:
         """Active rows, each cell along u equally often; a share of the newest on its own."""
@@ -98,3 +118,28 @@ class Sampler:
         if count >= len(sources):
             return sources
         return sources[torch.randint(len(sources), (count,), generator=self.generator)]
+
+
+def _counts(cell: Tensor, rows: Tensor) -> Tensor:
+    """How many of these rows are in each cell."""
+    most = int(cell.max()) + 1
+    counted = [cell[rows[part]].bincount(minlength=most) for part in parts(len(rows))]
+    return torch.stack(counted).sum(0)
+
+
+def _by_cell(cell: Tensor) -> Tensor:
+    """The numbers of all rows, cell after cell and in their order within one."""
+    if len(cell) <= MANY:
+        return cell.argsort(stable=True).to(torch.int32)
+    kind = torch.int32 if len(cell) <= torch.iinfo(torch.int32).max else torch.int64
+    order = room((len(cell),), kind)
+    counts = torch.stack(
+        [cell[part].bincount(minlength=int(cell.max()) + 1) for part in parts(len(cell))]
+    )
+    first = counts.sum(0).cumsum(0) - counts.sum(0)  # where the next row of each cell goes
+    for part, mine in zip(parts(len(cell)), counts, strict=True):
+        sorted_cell, by = cell[part].long().sort(stable=True)
+        within = torch.arange(len(by)) - (mine.cumsum(0) - mine)[sorted_cell]
+        order[first[sorted_cell] + within] = (by + part.start).to(kind)
+        first += mine
+    return order

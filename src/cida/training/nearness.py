@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from cida.scratch import few, filled
+
 __all__ = ["near_weights"]
 
 LEAST = 0.05  # of the largest weight: a class that is only seen far away must not be forgotten
@@ -19,13 +21,19 @@ def near_weights(distance: Tensor, share: float) -> Tensor:
     """
     if share >= 1 or len(distance) == 0 or not bool(distance.max() > distance.min()):
         return torch.ones_like(distance.double())
-    d = distance.double() - distance.min()
+    least = distance.min()
+    d = few(distance).double() - least
     low, high = float(d[d > 0].min()) * 1e-3, float(d.max()) * 1e4
     for _ in range(100):
         h = (low * high) ** 0.5
         low, high = (h, high) if _effective(_bell(d, h)) < share else (low, h)
-    weights = LEAST + (1 - LEAST) * _bell(d, high)
-    return weights / weights.mean()
+
+    def weights(part: slice) -> Tensor:
+        return LEAST + (1 - LEAST) * _bell(distance[part].double() - least, high)
+
+    found = filled(len(distance), weights)
+    mean = found.mean()
+    return filled(len(found), lambda part: found[part] / mean)
 
 
 def _bell(distance: Tensor, width: float) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from cida import ranks
 from cida.batch import Rows
 from cida.games import Game, Move
+from cida.scratch import few
 from cida.training.course import Average, Callback, Course, Event, Log
 from cida.training.curriculum import Curriculum, Sampler
 from cida.training.precision import Precision, computing
@@ -137,7 +138,8 @@ class Trainer:
         optimiser = course.optimisers[move.player]
         group = optimiser.param_groups[0]
         group["lr"] = rate
-        optimiser.zero_grad(set_to_none=True)
+        for parameter in group["params"]:  # zero_grad asks a profiler first
+            parameter.grad = None
         move.total.backward()  # type: ignore[no-untyped-call]
         if ranks.count() > 1:
             ranks.average(p.grad for p in group["params"] if p.grad is not None)
@@ -155,7 +157,7 @@ class Trainer:
     def _distance(self, game: Game, rows: Rows) -> Tensor:
         if self.training.curriculum <= 0:
             return torch.zeros(()).expand(len(rows))
-        return game.space.distance_to_set(rows.u, rows.u[rows.sources])
+        return game.space.distance_to_set(rows.u, rows.u[few(rows.sources)])
 
     def _check_weights(self, game: Game) -> None:
         """The last step may break weights after the last loss was looked at."""
