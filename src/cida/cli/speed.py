@@ -81,7 +81,8 @@ class Speed:
 
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SECTION ...")] = ()
     """Sections to measure, of steps, images, peak, costs, seeds, ranks, growth, tables, export; all
-    where none is named. images and ranks need pillow, seeds matplotlib, tables pyarrow, export onnxruntime too."""
+    where none is named. images and ranks need pillow, seeds matplotlib, tables pyarrow, export
+    onnxruntime too."""
 
     steps: int = 200
     """Steps in each of the rounds that the medians are taken over; fewer where a step is long."""
