@@ -1,0 +1,153 @@
+"""``python tests/fuzz --inputs 10000``: wrong files for every loader, and a table of how it went.
+
+Each input is read in a process of its own kind: with little memory, restarted when it dies or does
+not answer, so that a crash or a hang is found and counted. Input k of a loader is always the same.
+"""
+
+import argparse
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+LIMIT_SECONDS = 5.0
+MEMORY_BYTES = 2 << 30  # beyond what the process has when it starts
+HEAD = f"{'loader':<16}{'inputs':>8}{'accepted':>10}{'refused':>9}{'slowest, s':>12}{'failures':>10}"
+
+
+def make_input(examples, rng):
+    """Files by name: an example with a fault in one or two of its files, or without one of them."""
+    from mutations import mutated
+
+    files = dict(rng.choice(examples))
+    for name in rng.sample(sorted(files), min(len(files), rng.choice((1, 1, 1, 2)))):
+        if len(files) > 1 and rng.random() < 0.03:
+            del files[name]
+        else:
+            files[name] = mutated(files[name], rng, name)
+    return files
+
+
+def write_input(files, folder):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def work(loader, examples, numbers, home, pipe):
+    """In the child: reads one input after the other and tells of each."""
+    from judge import judge
+
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, used + MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in numbers:
+        rng = random.Random(f"{loader.name} {number}")
+        files = make_input(examples, rng)
+        with tempfile.TemporaryDirectory(dir=home, prefix="input-") as room:
+            write_input(files, Path(room))
+            pipe.send((number, None))
+            pipe.send((number, judge(loader.load, Path(room), rng, home)))
+    pipe.send((None, None))
+
+
+def fuzz(loader, inputs, home, keep):
+    """The line of the table, and the faults with how often each came."""
+    from judge import Verdict
+
+    examples = loader.examples(home)
+    faults, first, verdicts = Counter(), {}, []
+    number, started = 0, time.perf_counter()
+    while number < inputs:
+        ours, theirs = multiprocessing.Pipe(duplex=False)
+        child = multiprocessing.get_context("fork").Process(
+            target=work, args=(loader, examples, range(number, inputs), home, theirs), daemon=True
+        )
+        child.start()
+        theirs.close()
+        while number < inputs:
+            fault = ""
+            try:
+                if not ours.poll(LIMIT_SECONDS):
+                    fault = f"it hangs: no answer within {LIMIT_SECONDS:g} s"
+                else:
+                    at, verdict = ours.recv()
+            except EOFError:
+                child.join()
+                fault = f"the process died with exit code {child.exitcode}"
+            if fault:
+                verdict = Verdict(False, fault, seconds=LIMIT_SECONDS)
+            elif verdict is None:
+                continue
+            verdicts.append(verdict)
+            if verdict.fault:
+                faults[verdict.fault] += 1
+                first.setdefault(verdict.fault, number)
+            number += 1
+            if fault:
+                break
+        child.kill()
+        child.join()
+        ours.close()
+    for fault, at in first.items():
+        folder = keep / f"{loader.name.replace(' ', '-')}-{at}"
+        shutil.rmtree(folder, ignore_errors=True)
+        write_input(make_input(examples, random.Random(f"{loader.name} {at}")), folder)
+        (folder / "fault.txt").write_text(fault + "\n")
+    accepted = sum(v.accepted and not v.fault for v in verdicts)
+    refused = sum(not v.accepted and not v.fault for v in verdicts)
+    slowest = max(v.seconds for v in verdicts)
+    line = f"{loader.name:<16}{inputs:>8}{accepted:>10}{refused:>9}{slowest:>12.2f}{sum(faults.values()):>10}"
+    return f"{line}{time.perf_counter() - started:>10.0f}", [(f, n, first[f]) for f, n in faults.most_common()]
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("--inputs", type=int, default=10_000, help="of each loader")
+    asked.add_argument("--only", nargs="*", help="names of loaders")
+    asked.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="for bad inputs")
+    asked.add_argument("--show", type=int, help="one input alone, with its traceback")
+    given = asked.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"  # and a fork of one thread is whole
+    import torch
+
+    torch.set_num_threads(1)
+    from loaders import LOADERS, make_runs
+
+    chosen = [loader for loader in LOADERS if not given.only or loader.name in given.only]
+    failed = 0
+    room = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=room, prefix="fuzz-") as name:
+        home = Path(name)
+        make_runs(home)
+        if given.show is not None:
+            return show(chosen[0], given.show, home)
+        print(f"{HEAD}{'seconds':>10}", flush=True)
+        for loader in chosen:
+            line, faults = fuzz(loader, given.inputs, home, given.keep)
+            print(line, flush=True)
+            for fault, count, at in faults:
+                print(f"    {count} x (input {at}) {fault}", flush=True)
+            failed += len(faults)
+    return 1 if failed else 0
+
+
+def show(loader, number, home):
+    rng = random.Random(f"{loader.name} {number}")
+    files = make_input(loader.examples(home), rng)
+    room = home / "shown"
+    write_input(files, room)
+    loader.load(room, rng, home)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
