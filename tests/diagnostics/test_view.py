@@ -56,7 +56,10 @@ def test_planes_images_and_expected_cells_come_back(tmp_path):
     images = np.arange(2 * 8 * 8).reshape(2, 8, 8) % 256
     stops = np.arange(0, 360, 90)
     turned = Turned(images, np.array([3, 7]), stops, np.ones((2, 4)), np.full((2, 4, 10), 0.1))
-    cells = (Expected(0.0, 1.0, 0.8, 0.7, 0.9, 12, True), Expected([0, 1], [2, 3], 0, 0, 1, 9, 0))
+    cells = (
+        Expected(0.0, 1.0, 0.8, 0.7, 0.9, 12, True),
+        Expected([0, 1], [2, 3], 0, 0, 1, 9, False),
+    )
     a_view(plane=plane, turned=turned, expected=cells).write(tmp_path / "v")
     found = read_view(tmp_path / "v")
     assert found.expected == cells

@@ -8,17 +8,21 @@ import argparse
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 LIMIT_SECONDS = 5.0
 MEMORY_BYTES = 2 << 30  # beyond what the process has when it starts
-HEAD = f"{'loader':<16}{'inputs':>8}{'accepted':>10}{'refused':>9}{'slowest, s':>12}{'failures':>10}"
+HEAD = (
+    f"{'loader':<16}{'inputs':>8}{'accepted':>10}{'refused':>9}{'slowest, s':>12}{'failures':>10}"
+)
 
 
 def make_input(examples, rng):
@@ -65,7 +69,7 @@ def fuzz(loader, inputs, home, keep):
 
     examples = loader.examples(home)
     faults, first, verdicts = Counter(), {}, []
-    number, started = 0, time.perf_counter()
+    number, started, verdict = 0, time.perf_counter(), None
     while number < inputs:
         ours, theirs = multiprocessing.Pipe(duplex=False)
         child = multiprocessing.get_context("fork").Process(
@@ -84,11 +88,13 @@ def fuzz(loader, inputs, home, keep):
                 child.join()
                 fault = f"the process died with exit code {child.exitcode}"
             if fault:
+                fault = f"{fault} ({'while it was read' if verdict is None else 'between inputs'})"
                 verdict = Verdict(False, fault, seconds=LIMIT_SECONDS)
             elif verdict is None:
                 continue
             verdicts.append(verdict)
             if verdict.fault:
+                verdict = replace(verdict, fault=re.sub(r"input-\w+", "INPUT", verdict.fault))
                 faults[verdict.fault] += 1
                 first.setdefault(verdict.fault, number)
             number += 1
@@ -105,8 +111,10 @@ def fuzz(loader, inputs, home, keep):
     accepted = sum(v.accepted and not v.fault for v in verdicts)
     refused = sum(not v.accepted and not v.fault for v in verdicts)
     slowest = max(v.seconds for v in verdicts)
-    line = f"{loader.name:<16}{inputs:>8}{accepted:>10}{refused:>9}{slowest:>12.2f}{sum(faults.values()):>10}"
-    return f"{line}{time.perf_counter() - started:>10.0f}", [(f, n, first[f]) for f, n in faults.most_common()]
+    line = f"{loader.name:<16}{inputs:>8}{accepted:>10}{refused:>9}{slowest:>12.2f}"
+    line += f"{sum(faults.values()):>10}{time.perf_counter() - started:>10.0f}"
+    said = Counter(re.sub(r"\S*input-\w+/|\d+", "~", v.words) for v in verdicts if v.words)
+    return line, [(fault, n, first[fault]) for fault, n in faults.most_common()], said
 
 
 def main():
@@ -114,6 +122,9 @@ def main():
     asked.add_argument("--inputs", type=int, default=10_000, help="of each loader")
     asked.add_argument("--only", nargs="*", help="names of loaders")
     asked.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="for bad inputs")
+    asked.add_argument(
+        "--words", type=int, default=0, help="so many sentences of refusals, to read"
+    )
     asked.add_argument("--show", type=int, help="one input alone, with its traceback")
     given = asked.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"  # and a fork of one thread is whole
@@ -132,8 +143,10 @@ def main():
             return show(chosen[0], given.show, home)
         print(f"{HEAD}{'seconds':>10}", flush=True)
         for loader in chosen:
-            line, faults = fuzz(loader, given.inputs, home, given.keep)
+            line, faults, said = fuzz(loader, given.inputs, home, given.keep)
             print(line, flush=True)
+            for words, count in said.most_common(given.words):
+                print(f"    {count} x said: {words}", flush=True)
             for fault, count, at in faults:
                 print(f"    {count} x (input {at}) {fault}", flush=True)
             failed += len(faults)

@@ -11,7 +11,14 @@ import cida
 from cida.words import JobError
 
 HOME = Path(cida.__file__).parent
-REFUSALS = (ValueError, TypeError, OSError, ImportError, JobError)  # what the command line tells
+REFUSALS = (
+    ValueError,
+    TypeError,
+    OSError,
+    ImportError,
+    JobError,
+    FloatingPointError,
+)  # what the command line tells
 LONGEST = 1500  # letters of a sentence: it must not quote the whole file
 
 

@@ -129,7 +129,9 @@ def load_table(folder, rng, home):
     arrays = path.suffix == ".npz"
     label, index = ("", ()) if arrays else ("label", ("u",))
     if rng.random() < 0.3:
-        predict_table(home / "runs" / ("arrays" if arrays else "table"), path, folder / "out.csv", quiet())
+        predict_table(
+            home / "runs" / ("arrays" if arrays else "table"), path, folder / "out.csv", quiet()
+        )
     elif rng.random() < FULL_FITS:
         Fit(path, folder / "run", label, index, steps=1, expected=False).run(quiet())
     else:
@@ -159,7 +161,9 @@ def make_runs(home):
         recipe = DEMO["histogram"].with_settings(steps=12, hidden=(4,), encoding_width=2)
         run_recipe(recipe, sample, 0, runs / "circle", origin={"benchmark": "circle"})
         u = columns()["u"]
-        regressor = cida.CIDARegressor(steps=2, hidden=(4,), encoding_width=2, stochastic="gaussian")
+        regressor = cida.CIDARegressor(
+            steps=2, hidden=(4,), encoding_width=2, stochastic="gaussian"
+        )
         regressor.fit(u[:, None] * [1, 2], np.where(u < 12, u, np.nan), domain_index=u)
         regressor.save(runs / "regressor.safetensors")
     (runs / "circle" / "picture.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
@@ -191,7 +195,9 @@ def folders(home):
 
 def _folder(path):
     left_out = ("report.html",)
-    return {p.name: p.read_bytes() for p in path.iterdir() if p.is_file() and p.name not in left_out}
+    return {
+        p.name: p.read_bytes() for p in path.iterdir() if p.is_file() and p.name not in left_out
+    }
 
 
 def load_model_folder(folder, rng, home):

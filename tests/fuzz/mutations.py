@@ -4,7 +4,10 @@ import io
 import json
 import re
 import struct
+import warnings
 import zipfile
+
+import numpy as np
 
 EXTREME = (b"0", b"-1", b"1e308", b"-1.7e308", b"5e-324", b"1e400", b"nan", b"inf", b"-inf", b"",
            b"99999999999999999999999", b"4294967296", b"-2147483649", b"1e9", b"0.1", b"NaN",
@@ -21,17 +24,11 @@ TOKENS = (b"<", b">", b"&", b'"', b"'", b",", b";", b"\n", b"\r\n", b"\t", b"\x0
 
 def mutated(content, rng, name=""):
     """The file with one to four faults of the kinds that its name allows."""
-    kinds = [*BYTES]
-    if name.endswith((".json", ".jsonl")):
-        kinds += 4 * [wrong_json]
-    if name.endswith(".safetensors"):
-        kinds += 8 * [wrong_header]
-    if name.endswith(".npz"):
-        kinds += 6 * [wrong_member]
-    if name.endswith((".csv", ".xml", ".edf")):
-        kinds += 4 * [extreme_number]
     if rng.random() < 0.05:
         return from_scratch(rng)
+    kinds = BYTES
+    if rng.random() < 0.7:  # a file whose form is right, and what it says wrong
+        kinds = CONTENTS.get(name.rpartition(".")[2], BYTES)
     for _ in range(rng.choice((1, 1, 2, 4))):
         content = rng.choice(kinds)(content, rng)
     return content
@@ -151,14 +148,13 @@ def wrong_header(content, rng):
     """A safetensors file whose own header, or the JSON of cida in it, says something else."""
     try:
         length = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + length])
+        header = dict(json.loads(content[8 : 8 + length]))
         body = content[8 + length :]
-    except (ValueError, RecursionError):
+        told = header["__metadata__"]["cida"].encode()
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return flip_bits(content, rng)
-    if rng.random() < 0.75 and isinstance(header.get("__metadata__"), dict):
-        told = header["__metadata__"].get("cida", "{}")
-        wrong = wrong_json(told.encode(), rng).decode(errors="replace")
-        header["__metadata__"] = {"cida": wrong}
+    if rng.random() < 0.75:
+        header["__metadata__"] = {"cida": wrong_json(told, rng).decode(errors="replace")}
     else:
         names = [name for name in header if name != "__metadata__"]
         if names:
@@ -168,10 +164,18 @@ def wrong_header(content, rng):
                 shape = header[name]["shape"]
                 shape = shape if isinstance(shape, list) else [0]
                 header[name]["shape"] = rng.choice(
-                    (shape[::-1], [1, *shape], shape[1:], [*shape[1:], *shape[:1]], wrong_value(shape, rng))
+                    (
+                        shape[::-1],
+                        [1, *shape],
+                        shape[1:],
+                        [*shape[1:], *shape[:1]],
+                        wrong_value(shape, rng),
+                    )
                 )
             elif fate < 0.6 and isinstance(header[name], dict):
-                header[name]["dtype"] = rng.choice(("F64", "F32", "I32", "U8", "BOOL", "F16", "I64"))
+                header[name]["dtype"] = rng.choice(
+                    ("F64", "F32", "I32", "U8", "BOOL", "F16", "I64")
+                )
             elif fate < 0.8:
                 other = rng.choice(names)
                 header[name], header[other] = header[other], header[name]
@@ -205,6 +209,99 @@ def wrong_member(content, rng):
     return made.getvalue()
 
 
+def other_column(content, rng):
+    """A valid Parquet file with a column of another kind, or without one, or with no row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(io.BytesIO(content))
+    except Exception:
+        return flip_bits(content, rng)
+    place = rng.randrange(len(table.column_names)) if table.column_names else None
+    if place is None or rng.random() < 0.05:
+        table = table.slice(0, rng.choice((0, 1, 2)))
+    elif rng.random() < 0.1:
+        table = table.remove_column(place)
+    else:
+        made = odd_values(rng, len(table))
+        try:
+            cells = pa.array(made, from_pandas=rng.random() < 0.5)
+            kind = rng.choice((None, pa.decimal128(38, 3), pa.duration("ns"), pa.time64("us"),
+                               pa.timestamp("s"), pa.timestamp("ns", "Europe/Paris"), pa.large_string(),
+                               pa.string_view(), pa.binary(), pa.float16(), pa.date64()))  # fmt: skip
+            cells = cells if kind is None else cells.cast(kind)
+            cells = cells.dictionary_encode() if rng.random() < 0.2 else cells
+        except (pa.ArrowException, TypeError, ValueError):
+            cells = pa.array([rng.choice(([], [1], {"a": 1}, None, b"x"))] * len(table))
+        name = table.column_names[place]
+        if rng.random() < 0.1:
+            name = rng.choice((*table.column_names, "<b>new</b>", ""))
+        table = table.set_column(place, name, cells)
+    file = io.BytesIO()
+    try:
+        pq.write_table(table, file)
+    except (pa.ArrowException, ValueError, TypeError):
+        return flip_bits(content, rng)
+    return file.getvalue()
+
+
+def other_array(content, rng):
+    """A valid npz file with another array in the place of one."""
+    try:
+        with np.load(io.BytesIO(content)) as archive:
+            arrays = {k: archive[k] for k in archive if isinstance(archive[k], np.ndarray)}
+    except Exception:
+        return flip_bits(content, rng)
+    name = rng.choice(("X", "y", "u"))
+    rows = len(arrays["u"]) if "u" in arrays and arrays["u"].ndim else 60
+    made = odd_values(rng, rows if rng.random() < 0.95 else rng.choice((0, 1, 2 * rows)))
+    shape = rng.choice(((-1,), (-1,), (-1, 1), (-1, 2), (-1, 2, 2), (-1, 4, 4), (1, 1, -1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if made.dtype.kind in "fiu" and rng.random() < 0.3:
+            made = made.astype(
+                rng.choice(("f2", "f4", "i1", "u8", "?", "c16", "M8[D]", "m8[s]", "U4"))
+            )
+    try:
+        made = np.repeat(made, -int(np.prod(shape)), axis=0).reshape(shape)
+    except ValueError:
+        pass
+    arrays[name] = made
+    if rng.random() < 0.05:
+        del arrays[name]
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def odd_values(rng, rows):
+    """A column of odd values, all of one kind."""
+    numbers = np.random.default_rng(rng.randrange(2**32))
+    kind = rng.choice(
+        ("extreme", "huge", "whole", "same", "nothing", "texts", "days", "yes", "line")
+    )
+    if kind == "extreme":
+        return numbers.choice(
+            [0, -0.0, 1.7e308, -1.7e308, 5e-324, np.nan, np.inf, -np.inf, 1], rows
+        )
+    if kind == "huge":
+        return numbers.normal(size=rows) * 10.0 ** rng.choice((-300, -40, 18, 38, 150, 300))
+    if kind == "whole":
+        return numbers.integers(-(2**63), 2**63 - 1, rows)
+    if kind == "same":
+        return np.full(rows, rng.choice((0.0, 1e308, np.nan)))
+    if kind == "nothing":
+        return np.full(rows, np.nan)
+    if kind == "texts":
+        return numbers.choice(["", "a", "<b>", "1e5", "=1+1", "\x00", "é" * 9, "NA", "true"], rows)
+    if kind == "days":
+        return numbers.integers(-(10**6), 10**6, rows).astype("M8[D]")
+    if kind == "yes":
+        return numbers.random(rows) < 0.5
+    return np.arange(rows, dtype=float)
+
+
 def _other_dtype(content, rng):
     """The header of an npy file names another type or shape for the same bytes."""
     kinds = (b"'<i8'", b"'<u8'", b"'<f4'", b"'<c16'", b"'<M8[D]'", b"'|O'", b"'<U2'", b"'|b1'",
@@ -214,3 +311,16 @@ def _other_dtype(content, rng):
     if rng.random() < 0.5:
         return re.sub(rb"'[<|>][a-zA-Z]\d+'", lambda _: rng.choice(kinds), content, count=1)
     return re.sub(rb"\([\d, ]*\)", lambda _: rng.choice(shapes), content, count=1)
+
+
+CONTENTS = {
+    "json": (wrong_json,),
+    "jsonl": (wrong_json,),
+    "safetensors": (wrong_header,),
+    "npz": (other_array, other_array, wrong_member),
+    "parquet": (other_column,),
+    "csv": (extreme_number,),
+    "xml": (extreme_number, insert_token),
+    "edf": (extreme_number,),
+    "npy": (_other_dtype,),
+}

@@ -18,6 +18,7 @@ from cida.diagnostics import Expected, accuracy
 from cida.diagnostics.accuracy import Metric
 from cida.estimators import expected, inputs
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.header import read_classes
 from cida.estimators.inputs import Array, Labels
 from cida.games import PredictionLoss, cross_entropy
 
@@ -178,8 +179,7 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
 
     def _restore_labels(self, state: dict[str, Any]) -> None:
-        dtype = np.dtype(state["dtype"])
-        self.classes_ = np.array(state["classes"], dtype=object if dtype.hasobject else dtype)
+        self.classes_ = read_classes(state["classes"], state["dtype"])
 
     def _prediction_loss(self) -> PredictionLoss:
         return cross_entropy

@@ -18,6 +18,7 @@ from cida.estimators import inputs, prediction
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.inputs import Array, Labels
 from cida.games import PredictionLoss, squared_error
+from cida.plain import checked
 
 __all__ = ["CIDARegressor"]
 
@@ -58,8 +59,8 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
         return {"mean": self._y_mean, "scale": self._y_scale, "residual": self._residual}
 
     def _restore_labels(self, state: dict[str, Any]) -> None:
-        self._y_mean, self._y_scale = float(state["mean"]), float(state["scale"])
-        self._residual: float | None = state.get("residual")
+        self._y_mean, self._y_scale = (checked(float, state[k], k) for k in ("mean", "scale"))
+        self._residual: float | None = checked(float | None, state.get("residual"), "residual")
 
     def _prediction_loss(self) -> PredictionLoss:
         return squared_error

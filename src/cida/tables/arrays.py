@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cida.arrays import read_arrays
 from cida.tables.cells import Kind
 from cida.tables.reading import ROWS, TableFile
 
@@ -65,7 +65,10 @@ class ArraysFile(TableFile):
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         rows = len(next(iter(self.columns.values())))
         for start in range(0, rows, ROWS):
-            parts = [_cells(self.columns[name][start : start + ROWS]) for name in columns]
+            try:
+                parts = [_cells(self.columns[name][start : start + ROWS]) for name in columns]
+            except UnicodeError as error:
+                raise ValueError(f"{self.path} has texts that are none ({error}).") from None
             yield pa.RecordBatch.from_arrays(parts, names=list(columns))
 
     def kinds(self, columns: Sequence[str]) -> dict[str, Kind | None]:
@@ -74,11 +77,9 @@ class ArraysFile(TableFile):
 
 def _load(path: Path) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("X", "y", "u") if name in file.files}
-    except (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        why = " ".join(str(error).split())
-        raise ValueError(f"{path} is no npz file of plain arrays ({why}).") from None
+        arrays = read_arrays(path, ("X", "y", "u"))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} is no npz file of plain arrays ({error}).") from None
     for name, values in arrays.items():
         if values.ndim == 0 or values.dtype.kind not in KINDS:
             raise ValueError(

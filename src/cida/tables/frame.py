@@ -125,6 +125,8 @@ def read_table(file: TableFile, question: Question) -> TableData:
             labels.add(batch.column(question.label))
         check_index(file, question.index, u, start)
         parts.append(u)
+    if not parts:
+        raise ValueError(f"{file.path} is damaged: its columns differ in their rows.")
     u = np.concatenate(parts)
     _check_spread(question.index, u)
     y, labelled, classes = labels.finish()

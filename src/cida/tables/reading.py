@@ -217,7 +217,7 @@ class ParquetFile(TableFile):
     def _naming_faults(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             why = " ".join(str(error).split())
             raise ValueError(f"{self.path} is no Parquet file, or is damaged ({why}).") from None
 
