@@ -1,4 +1,4 @@
-"""Arrays in files that anybody may have written: no pickle, and no more memory than the file has."""
+"""Arrays in files that anybody may have written: no pickle, no more memory than the file has."""
 
 from __future__ import annotations
 

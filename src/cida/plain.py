@@ -98,12 +98,13 @@ def _several(kind: Any, value: Any, name: str) -> Any:
 
 
 def _plain(kind: Any, value: Any, name: str) -> Any:
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        if isinstance(value, float) or abs(value) < WIDEST:
-            return float(value)
-    elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        if kind is not int or abs(value) < WIDEST:
-            return value
+    right = isinstance(value, (int, float) if kind is float else kind)
+    if isinstance(value, bool):
+        right = kind is bool
+    elif isinstance(value, int):
+        right = right and abs(value) < WIDEST
+    if right:
+        return float(value) if kind is float else value
     raise _fault(name, value, _WORDS.get(kind, kind.__name__))
 
 

@@ -51,8 +51,8 @@ def judge(load, *arguments):
     noise = [one for one in told if not issubclass(one.category, cida.CidaWarning)]
     if noise and not verdict.fault:
         one = noise[0]
-        fault = f"it warns of its insides: {one.category.__name__}: {one.message} ({one.filename}:{one.lineno})"
-        verdict = Verdict(verdict.accepted, fault)
+        told = f"{one.category.__name__}: {one.message} ({one.filename}:{one.lineno})"
+        verdict = Verdict(verdict.accepted, f"it warns of its insides: {told}")
     return Verdict(verdict.accepted, verdict.fault, verdict.words, time.perf_counter() - started)
 
 

@@ -6,6 +6,7 @@ import re
 import struct
 import warnings
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 
@@ -13,11 +14,11 @@ EXTREME = (b"0", b"-1", b"1e308", b"-1.7e308", b"5e-324", b"1e400", b"nan", b"in
            b"99999999999999999999999", b"4294967296", b"-2147483649", b"1e9", b"0.1", b"NaN",
            b"null", b"true", b"0x10", b"\xff\xfe", b"1970-01-01", b"9999-12-31")  # fmt: skip
 VALUES = (None, True, False, 0, -1, 1, 3, 0.5, 1e308, -1e308, 5e-324, 10**9, 10**12, 2**63, 10**40,
-          float("nan"), float("inf"), "", "x", "<b>&amp;</b>", "../../etc/passwd", "\u0000", "é" * 50,
-          [], {}, [[]], [None], {"a": 1}, [1, 2, 3], {"kind": "line"}, [10**6, 10**6])  # fmt: skip
+          float("nan"), float("inf"), "", "x", "<b>&amp;</b>", "../../etc/passwd", "\u0000",
+          "é" * 50, [], {}, [[]], [None], {"a": 1}, [1, 2, 3], {"kind": "line"}, [10**6, 10**6])  # fmt: skip
 NUMBER = re.compile(rb"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-TOKENS = (b"<", b">", b"&", b'"', b"'", b",", b";", b"\n", b"\r\n", b"\t", b"\x00", b"\xff", b"{", b"}",
-          b"[", b"]", b":", b"/", b"\\", b" ", b"-", b"e", b"=", b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
+TOKENS = (b"<", b">", b"&", b'"', b"'", b",", b";", b"\n", b"\r\n", b"\t", b"\x00", b"\xff",
+          b"{", b"}", b"[", b"]", b":", b"/", b"\\", b" ", b"-", b"e", b"=", b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
           b"&b;", b"<ScoredEvent>", b"</ScoredEvent>", b"PK\x03\x04", b"PAR1", b"\x93NUMPY",
           b"label", b"u", b"a", b"b", b"nsrrid", b"nsrr_age", *EXTREME)  # fmt: skip
 
@@ -228,8 +229,9 @@ def other_column(content, rng):
         try:
             cells = pa.array(made, from_pandas=rng.random() < 0.5)
             kind = rng.choice((None, pa.decimal128(38, 3), pa.duration("ns"), pa.time64("us"),
-                               pa.timestamp("s"), pa.timestamp("ns", "Europe/Paris"), pa.large_string(),
-                               pa.string_view(), pa.binary(), pa.float16(), pa.date64()))  # fmt: skip
+                               pa.timestamp("s"), pa.timestamp("ns", "Europe/Paris"),
+                               pa.large_string(), pa.string_view(), pa.binary(), pa.float16(),
+                               pa.date64()))  # fmt: skip
             cells = cells if kind is None else cells.cast(kind)
             cells = cells.dictionary_encode() if rng.random() < 0.2 else cells
         except (pa.ArrowException, TypeError, ValueError):
@@ -263,10 +265,8 @@ def other_array(content, rng):
             made = made.astype(
                 rng.choice(("f2", "f4", "i1", "u8", "?", "c16", "M8[D]", "m8[s]", "U4"))
             )
-    try:
+    with suppress(ValueError):
         made = np.repeat(made, -int(np.prod(shape)), axis=0).reshape(shape)
-    except ValueError:
-        pass
     arrays[name] = made
     if rng.random() < 0.05:
         del arrays[name]
@@ -305,9 +305,10 @@ def odd_values(rng, rows):
 def _other_dtype(content, rng):
     """The header of an npy file names another type or shape for the same bytes."""
     kinds = (b"'<i8'", b"'<u8'", b"'<f4'", b"'<c16'", b"'<M8[D]'", b"'|O'", b"'<U2'", b"'|b1'",
-             b"'<m8[s]'", b"'|S8'", b"'|V8'", b"'<f2'", b"[('a', '<f8')]", b"'<U99999999'")  # fmt: skip
-    shapes = (b"(1, 60)", b"(60, 1)", b"()", b"(0,)", b"(60, 2, 2)", b"(2, 30)", b"(1000000000000,)",
-              b"(60, 0)", b"(-1,)", b"(30, 2)", b"(120,)", b"(60, 2, 1)")  # fmt: skip
+             b"'<m8[s]'", b"'|S8'", b"'|V8'", b"'<f2'", b"[('a', '<f8')]",
+             b"'<U99999999'")  # fmt: skip
+    shapes = (b"(1, 60)", b"(60, 1)", b"()", b"(0,)", b"(60, 2, 2)", b"(2, 30)",
+              b"(1000000000000,)", b"(60, 0)", b"(-1,)", b"(30, 2)", b"(120,)", b"(60, 2, 1)")  # fmt: skip
     if rng.random() < 0.5:
         return re.sub(rb"'[<|>][a-zA-Z]\d+'", lambda _: rng.choice(kinds), content, count=1)
     return re.sub(rb"\([\d, ]*\)", lambda _: rng.choice(shapes), content, count=1)

@@ -131,7 +131,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     def _learn_labels(self, labels: Labels, weight: Array) -> Array:
         known = labels.known
         inputs.check_finite_labels(known)
-        check_classification_targets(known)
+        with np.errstate(invalid="ignore"):  # it casts numbers beyond the whole ones
+            check_classification_targets(known)
         self.classes_, codes = np.unique(known, return_inverse=True)
         if len(self.classes_) < 2:
             unread = labels.values[~labels.labelled]

@@ -17,6 +17,7 @@ from cida.diagnostics.accuracy import Metric
 from cida.estimators import inputs, prediction
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.inputs import Array, Labels
+from cida.estimators.scaling import check_size
 from cida.games import PredictionLoss, squared_error
 from cida.plain import checked
 
@@ -37,6 +38,7 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
     def _learn_labels(self, labels: Labels, weight: Array) -> Array:
         known = inputs.as_numbers(labels.known)
         inputs.check_finite_labels(known)
+        check_size("y", known)
         share = weight[labels.labelled] / weight[labels.labelled].sum()
         self._y_mean = float(share @ known)
         self._y_scale = float(np.sqrt(share @ (known - self._y_mean) ** 2)) or 1.0
