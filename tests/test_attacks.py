@@ -212,7 +212,8 @@ def test_spaces_in_spaces_have_an_end():
                                   "view.safetensors"])  # fmt: skip
 def test_a_link_out_of_the_folder_is_not_followed(run, refused, verb, name):
     read_by = {"run.json": VERBS, "model-0.safetensors": VERBS,
-               "events.jsonl": ("report", "doctor"), "view.safetensors": ("report", "export")}  # fmt: skip
+               "events.jsonl": ("report", "doctor"),
+               "view.safetensors": ("report", "export")}  # fmt: skip
     if verb not in read_by[name]:
         return
     shutil.move(run / name, Path("elsewhere"))

@@ -15,10 +15,12 @@ EXTREME = (b"0", b"-1", b"1e308", b"-1.7e308", b"5e-324", b"1e400", b"nan", b"in
            b"null", b"true", b"0x10", b"\xff\xfe", b"1970-01-01", b"9999-12-31")  # fmt: skip
 VALUES = (None, True, False, 0, -1, 1, 3, 0.5, 1e308, -1e308, 5e-324, 10**9, 10**12, 2**63, 10**40,
           float("nan"), float("inf"), "", "x", "<b>&amp;</b>", "../../etc/passwd", "\u0000",
-          "é" * 50, [], {}, [[]], [None], {"a": 1}, [1, 2, 3], {"kind": "line"}, [10**6, 10**6])  # fmt: skip
+          "é" * 50, [], {}, [[]], [None], {"a": 1}, [1, 2, 3], {"kind": "line"},
+          [10**6, 10**6])  # fmt: skip
 NUMBER = re.compile(rb"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 TOKENS = (b"<", b">", b"&", b'"', b"'", b",", b";", b"\n", b"\r\n", b"\t", b"\x00", b"\xff",
-          b"{", b"}", b"[", b"]", b":", b"/", b"\\", b" ", b"-", b"e", b"=", b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
+          b"{", b"}", b"[", b"]", b":", b"/", b"\\", b" ", b"-", b"e", b"=",
+          b"<!DOCTYPE a [<!ENTITY b 'c'>]>",
           b"&b;", b"<ScoredEvent>", b"</ScoredEvent>", b"PK\x03\x04", b"PAR1", b"\x93NUMPY",
           b"label", b"u", b"a", b"b", b"nsrrid", b"nsrr_age", *EXTREME)  # fmt: skip
 
@@ -308,7 +310,8 @@ def _other_dtype(content, rng):
              b"'<m8[s]'", b"'|S8'", b"'|V8'", b"'<f2'", b"[('a', '<f8')]",
              b"'<U99999999'")  # fmt: skip
     shapes = (b"(1, 60)", b"(60, 1)", b"()", b"(0,)", b"(60, 2, 2)", b"(2, 30)",
-              b"(1000000000000,)", b"(60, 0)", b"(-1,)", b"(30, 2)", b"(120,)", b"(60, 2, 1)")  # fmt: skip
+              b"(1000000000000,)", b"(60, 0)", b"(-1,)", b"(30, 2)", b"(120,)",
+              b"(60, 2, 1)")  # fmt: skip
     if rng.random() < 0.5:
         return re.sub(rb"'[<|>][a-zA-Z]\d+'", lambda _: rng.choice(kinds), content, count=1)
     return re.sub(rb"\([\d, ]*\)", lambda _: rng.choice(shapes), content, count=1)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LINE = re.compile(r"^(\S.*?) +(\d+) +(\d+) +(\d+) +([\d.]+) +(\d+) +\d+$", re.M)
+LINE = re.compile(r"^(\S.*?) +(\d+) +(\d+) +(\d+) +([\d.]+) +(\d+) +\d+ +slowest", re.M)
 
 
 def test_every_wrong_file_is_read_or_refused_in_words(tmp_path):

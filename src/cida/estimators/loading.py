@@ -67,7 +67,14 @@ class RunWords(TypedDict, total=False):
     words: dict[str, list[str]]
     trust: dict[str, list[str]]
     figures: Figures
-    table: dict[str, Any]
+    table: Table
+
+
+class Table(TypedDict, total=False):
+    """Of a run of `cida fit`, beside what `TableModel` reads of it."""
+
+    label: str
+    index: list[str]
 
 
 class Figures(TypedDict, total=False):
