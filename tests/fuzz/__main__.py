@@ -1,7 +1,7 @@
 """``python tests/fuzz --inputs 10000``: wrong files for every loader, and a table of how it went.
 
 Each input is read in a process of its own kind: with little memory, restarted when it dies or does
-not answer, so that a crash or a hang is found and counted. Input k of a loader is always the same.
+not answer, so that a crash or a hang is found and counted.
 """
 
 import argparse
@@ -20,9 +20,15 @@ from pathlib import Path
 
 LIMIT_SECONDS = 5.0  # of the processor, and six times as many of the clock
 MEMORY_BYTES = 2 << 30  # beyond what the process has when it starts
+SEED = int(os.environ.get("FUZZ_SEED", "0"))
 HEAD = (
     f"{'loader':<16}{'inputs':>8}{'accepted':>10}{'refused':>9}{'slowest, s':>12}{'failures':>10}"
 )
+
+
+def source(loader, number):
+    """Input k of a loader is always the same, but for another SEED."""
+    return random.Random(f"{loader.name} {number}" + (f" {SEED}" if SEED else ""))
 
 
 def make_input(examples, rng):
@@ -54,7 +60,7 @@ def work(loader, examples, numbers, home, pipe):
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY_BYTES, used + MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in numbers:
-        rng = random.Random(f"{loader.name} {number}")
+        rng = source(loader, number)
         files = make_input(examples, rng)
         with tempfile.TemporaryDirectory(dir=home, prefix="input-") as room:
             write_input(files, Path(room))
@@ -122,7 +128,7 @@ def fuzz(loader, inputs, home, keep):
     for fault, at in first.items():
         folder = keep / f"{loader.name.replace(' ', '-')}-{at}"
         shutil.rmtree(folder, ignore_errors=True)
-        write_input(make_input(examples, random.Random(f"{loader.name} {at}")), folder)
+        write_input(make_input(examples, source(loader, at)), folder)
         (folder / "fault.txt").write_text(fault + "\n")
     accepted = sum(v.accepted and not v.fault for v in verdicts)
     refused = sum(not v.accepted and not v.fault for v in verdicts)
@@ -172,7 +178,7 @@ def main():
 
 
 def show(loader, number, home):
-    rng = random.Random(f"{loader.name} {number}")
+    rng = source(loader, number)
     files = make_input(loader.examples(home), rng)
     room = home / "shown"
     write_input(files, room)

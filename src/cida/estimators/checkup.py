@@ -85,7 +85,8 @@ def facts_in(header: Mapping[str, Any]) -> Facts:
     if header.get("facts") is not None:
         return Facts.from_words(header["facts"])
     indexed = header["index_width"] is not None
-    return Facts(**settings_of(header["parameters"], header["choices"], indexed, header["steps"]))
+    settings = settings_of(header["parameters"], header["choices"], indexed, header["steps"])
+    return from_words(Facts, settings)
 
 
 def findings_in(header: Mapping[str, Any]) -> list[Finding]:

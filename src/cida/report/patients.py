@@ -87,9 +87,9 @@ def _patient(name: str, file: Path, history: Sequence[Event]) -> Patient:
     _, header = read_model_file(file)
     try:
         return Patient(name, facts_in(header), history, findings_in(header))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
-            f"{file} has a header that is not as cida writes it ({error!r})."
+            f"{file} has a header that is not as cida writes it ({error})."
         ) from None
 
 
