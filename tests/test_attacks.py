@@ -297,3 +297,12 @@ def test_what_a_fit_leaves_has_the_users_umask(made, tmp_path, monkeypatch):
     modes = {path.name: path.stat().st_mode & 0o777 for path in Path("run").iterdir()}
     assert set(modes.values()) == {0o640}, modes
     assert Path("run").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_name_in_a_file_does_not_steer_the_terminal(tmp_path, capsys):
+    (tmp_path / "a.csv").write_bytes(b"u,\x1b[2J\x07evil\n1,2\n")
+    words = ["fit", str(tmp_path / "a.csv"), "--label", "y", "--index", "u"]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert "?[2J?evil" in said
+    assert "\x1b[2J" not in said

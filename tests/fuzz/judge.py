@@ -66,7 +66,7 @@ def _refusal_fault(error):
         return f"it says nothing: {_place()}"
     if len(words) > LONGEST:
         return f"it says {len(words)} letters: {words[:100]} ... {_place()}"
-    if "\n" in words.strip():
+    if len(words.strip().split("\n")) > 1:
         return f"it says several lines: {words[:300]!r}"
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return ""

@@ -226,7 +226,8 @@ def check_names(role: str, asked: Collection[str], names: Sequence[str]) -> None
     """Refuses columns that are not there, and names the nearest that is."""
     for name in asked:
         if name not in names:
-            shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+            shown = ", ".join(" ".join(each.split()) for each in names[:12])
+            shown += ", ..." if len(names) > 12 else ""
             hint = nearest(name, names)
             told = f"did you mean {hint}?" if hint else f"its columns are {shown}."
             raise ValueError(f"{role} is {name}, which is no column of DATA; {told}")
