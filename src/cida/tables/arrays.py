@@ -45,7 +45,7 @@ class ArraysFile(TableFile):
         if "y" in arrays:
             self.columns |= _columns("y", arrays["y"])
             self.unlabelled = -1.0 if arrays["y"].dtype.kind == "i" else None
-        if arrays["X"].ndim == 1:
+        if arrays["X"].ndim == 1 or (arrays["X"].ndim > 2 and not arrays["X"].size):
             raise ValueError(
                 f"{path} has X of shape {arrays['X'].shape}; give a row of numbers for each row, "
                 "for one column the shape (rows, 1)."

@@ -208,6 +208,7 @@ class ParquetFile(TableFile):
         with self._naming_faults(), pa.parquet.ParquetFile(self.path, pre_buffer=False) as file:
             for batch in file.iter_batches(ROWS, columns=list(columns), use_threads=False):
                 if len(batch):
+                    batch.validate(full=True)  # texts that are no UTF-8 would fail further on
                     yield batch.select(list(columns))
 
     def kinds(self, columns: Sequence[str]) -> dict[str, Kind | None]:
