@@ -98,9 +98,9 @@ def test_no_name_is_a_formula_in_a_spreadsheet(words):
     assert f"'{words}" in csv_text([{"method": words, "gain": "+1.5"}])
 
 
-@pytest.mark.parametrize("number", ["+39.5", "-1082.5", "-0.2", "+1.2 %", "-1e-05", ""])
+@pytest.mark.parametrize("number", ["+39.5", "-1082.5", "-0.2", "+1.2 %", "-1e-05"])
 def test_numbers_are_written_as_they_are(number):
-    assert csv_text([{"gain": number}]) == f"gain\n{number}\n" or not number
+    assert csv_text([{"gain": number}]) == f"gain\n{number}\n"
 
 
 def test_bold_is_not_marked_in_csv_and_bold_in_latex():
