@@ -15,7 +15,15 @@ try:
 except ImportError:  # Windows has none: there, two commands on one folder are not told apart
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["BusyError", "claimed", "new_folder", "replacing", "sweep", "write_atomically"]
+__all__ = [
+    "BusyError",
+    "claimed",
+    "new_folder",
+    "own_file",
+    "replacing",
+    "sweep",
+    "write_atomically",
+]
 
 
 class BusyError(ValueError):
@@ -65,6 +73,22 @@ def new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(room, ignore_errors=True)
             raise
+
+
+def own_file(folder: str | os.PathLike[str], name: str) -> Path:
+    """The file of this name in a folder that somebody else may have made.
+
+    Refuses a name or a link that leads out of the folder, and what is no plain file: reading a pipe
+    would wait for ever, a device never end.
+    """
+    path, home = Path(folder, name), Path(folder).resolve()
+    if not path.resolve().is_relative_to(home):
+        raise ValueError(
+            f"{path} leads out of its folder, to {path.resolve()}; copy the file there."
+        )
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no plain file; give the folder as cida wrote it.")
+    return path
 
 
 @contextmanager

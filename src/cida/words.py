@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-__all__ = ["CidaWarning", "JobError", "did_you_mean", "nearest", "nearest_file"]
+__all__ = ["CidaWarning", "JobError", "did_you_mean", "nearest", "nearest_file", "printable"]
 
 
 class CidaWarning(UserWarning):
@@ -44,3 +45,17 @@ def nearest_file(path: Path, suffixes: Collection[str]) -> str:
         return ""
     hint = nearest(path.name, [one.name for one in beside if one.is_file()])
     return f"did you mean {path.parent / hint}? " if hint else ""
+
+
+def printable(text: str) -> str:
+    """The text without signs that would steer a terminal: a name in a file may have them.
+
+    >>> printable("a \\x1b[2J name")
+    'a ?[2J name'
+    """
+    if text.isprintable():
+        return text
+    keep = ("\n", "\t")
+    return "".join(
+        "?" if sign not in keep and unicodedata.category(sign) == "Cc" else sign for sign in text
+    )

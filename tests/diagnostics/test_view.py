@@ -50,13 +50,16 @@ def test_planes_images_and_expected_cells_come_back(tmp_path):
     plane = Plane(
         np.zeros((20, 2)),
         (-1.0, 1.0, -2.0, 2.0),
-        tuple(np.linspace(0, k, 3) for k in (1, 2)),
-        np.linspace(0, 1, 3 * 3 * 4 * 4).reshape(3, 3, 4, 4),
+        (np.linspace(0, 1, 3),),
+        np.linspace(0, 1, 3 * 4 * 4).reshape(3, 4, 4),
     )
     images = np.arange(2 * 8 * 8).reshape(2, 8, 8) % 256
     stops = np.arange(0, 360, 90)
-    turned = Turned(images, np.array([3, 7]), stops, np.ones((2, 4)), np.full((2, 4, 10), 0.1))
-    cells = (Expected(0.0, 1.0, 0.8, 0.7, 0.9, 12, True), Expected([0, 1], [2, 3], 0, 0, 1, 9, 0))
+    turned = Turned(images, np.array([3, 7]), stops, np.ones((2, 4)), np.full((2, 4, 2), 0.5))
+    cells = (
+        Expected(0.0, 1.0, 0.8, 0.7, 0.9, 12, True),
+        Expected([0, 1], [2, 3], 0, 0, 1, 9, False),
+    )
     a_view(plane=plane, turned=turned, expected=cells).write(tmp_path / "v")
     found = read_view(tmp_path / "v")
     assert found.expected == cells

@@ -83,7 +83,25 @@ words = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).fil
 
 @given(st.lists(st.fixed_dictionaries({"method": words, "a, b": words}), min_size=1, max_size=4))
 def test_any_words_survive_csv(found):
-    assert list(csv.DictReader(io.StringIO(csv_text(found)))) == found
+    """But for a sign before those that a spreadsheet would take for a formula."""
+    lines = list(csv.DictReader(io.StringIO(csv_text(found))))
+    assert len(lines) == len(found)
+    for line, cells in zip(lines, found, strict=True):
+        for name, meant in cells.items():
+            told = line[name]
+            assert told == (f"'{meant}" if meant.startswith(("=", "@")) else meant) or (
+                meant.startswith(("+", "-")) and told == f"'{meant}"
+            )
+
+
+@pytest.mark.parametrize("words", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3+cmd", "\t=1"])
+def test_no_name_is_a_formula_in_a_spreadsheet(words):
+    assert f"'{words}" in csv_text([{"method": words, "gain": "+1.5"}])
+
+
+@pytest.mark.parametrize("number", ["+39.5", "-1082.5", "-0.2", "+1.2 %", "-1e-05"])
+def test_numbers_are_written_as_they_are(number):
+    assert csv_text([{"gain": number}]) == f"gain\n{number}\n"
 
 
 def test_bold_is_not_marked_in_csv_and_bold_in_latex():

@@ -61,7 +61,10 @@ def test_texts_are_labels_and_other_shapes_are_kept(arrays, rng):
         ({"X": np.array(["a"] * 6), "y": Y, "u": U}, "has X of type <U1; it must be numbers."),
         ({"X": np.ones((6, 2)), "y": Y, "u": np.ones((6, 2, 2))}, "u has the shape (6, 2, 2);"),
         ({"X": np.ones((6, 2)), "y": np.ones((6, 2)), "u": U}, "y has the shape (6, 2); give one"),
-        ({"X": np.array([{}] * 6), "y": Y, "u": U}, "is no npz file of plain arrays (Object arr"),
+        (
+            {"X": np.array([{}] * 6), "y": Y, "u": U},
+            "of plain arrays (X.npy holds Python objects, w",
+        ),
         ({"X": np.full((6, 2, 2), np.nan), "y": Y, "u": U}, "has NaN or infinity in 6 rows of X ("),
         ({"X": np.ones(()), "y": Y, "u": U}, "has X of type float64 and shape (); give an array"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,10 @@ from cida.benchmarks.catalogue import BENCHMARKS
 from cida.benchmarks.networks import SignalNetworks
 from cida.benchmarks.recipes import MODEL
 from cida.estimators import CIDAClassifier
+from cida.estimators.header import check_size
+from cida.estimators.inputs import one_line
+from cida.estimators.loading import read_run
+from cida.files import own_file
 from cida.space import space_from_dict
 
 __all__ = ["load_sleep_model"]
@@ -27,22 +31,22 @@ def load_sleep_model(folder: Path) -> CIDAClassifier:
     try:
         settings = words["settings"]
         space = space_from_dict(settings["space"]["space"])
-        encoder = SignalNetworks(**settings["networks"]).encoder(space, 0)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder / 'run.json'} is not as cida writes it ({error!r}).") from None
-    return CIDAClassifier.load(folder / MODEL, encoder=encoder)
+        make = partial(SignalNetworks(**settings["networks"]).encoder, space, 0)
+        file = own_file(folder, MODEL)
+        check_size(folder / "run.json", make, file.stat().st_size if file.is_file() else 0)
+        encoder = make()
+    except (LookupError, AttributeError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"{folder / 'run.json'} is not as cida writes it ({one_line(error)})."
+        ) from None
+    return CIDAClassifier.load(file, encoder=encoder)
 
 
 def _read_run(folder: Path) -> dict[str, Any]:
     try:
-        words = json.loads((folder / "run.json").read_text())
+        return read_run(folder)
     except FileNotFoundError:
         raise ValueError(
             f"RUN is {folder}, which has no run.json; give the folder of one run, such as "
             "runs/sleep-intra-best/shhs-extrapolation/histogram-seed0."
         ) from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{folder / 'run.json'} cannot be read ({error}).") from None
-    if not isinstance(words, dict):
-        raise ValueError(f"{folder / 'run.json'} is not as cida writes it.")
-    return words

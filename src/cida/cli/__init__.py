@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (ValueError, TypeError, OSError, ImportError) as error:
         logging.getLogger("cida").debug("the error in full", exc_info=True)
-        complain(str(error).replace("\n", " "))
+        complain(str(error))
         return 2
     except FloatingPointError as error:
         complain(str(error))

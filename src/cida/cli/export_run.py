@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import fields
+from dataclasses import asdict, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,14 @@ from torch import nn
 from cida.benchmarks.networks import ImageNetworks, SignalNetworks, TableNetworks
 from cida.diagnostics.view import View, read_view
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.header import check_size
+from cida.estimators.inputs import one_line
 from cida.estimators.loading import MODEL, load, run_words
 from cida.estimators.saving import ModelFileError, load_estimator
+from cida.files import own_file
 from cida.networks import Convolution
 from cida.report.card import Deployed
+from cida.report.runs import read_row
 from cida.space import Line, space_from_dict
 
 __all__ = ["read_deployed"]
@@ -49,7 +53,7 @@ def _has_table(words: dict[str, Any]) -> bool:
 def _benchmark_model(run: Path, words: dict[str, Any], networks: dict[str, Any]) -> CIDAEstimator:
     """The model of a recipe with networks of its own; those of older runs only run.json tells."""
     try:
-        return load_estimator(run / MODEL)
+        return load_estimator(own_file(run, MODEL))
     except ModelFileError:
         encoder = _encoder(run, words, networks)
     return load_estimator(run / MODEL, encoder=encoder)
@@ -62,11 +66,18 @@ def _encoder(run: Path, words: dict[str, Any], networks: dict[str, Any]) -> nn.M
         TableNetworks,
     )
     named = words["settings"].get("space")
-    space = Line() if named is None else space_from_dict(named["space"])
     for kind in kinds:
         if set(networks) <= {field.name for field in fields(kind)}:
-            values = {name: _tuples(name, value) for name, value in networks.items()}
-            return kind(**values).encoder(space, 0)
+            try:
+                space = Line() if named is None else space_from_dict(named["space"])
+                values = {name: _tuples(name, value) for name, value in networks.items()}
+                make = partial(kind(**values).encoder, space, 0)
+                check_size(run / "run.json", make, (run / MODEL).stat().st_size)
+                return make()
+            except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
+                raise ValueError(
+                    f"{run / 'run.json'} has networks that cannot be made ({one_line(error)})."
+                ) from None
     raise ValueError(
         f"{run / 'run.json'} has networks that this cida does not know ({', '.join(networks)})."
     )
@@ -79,14 +90,11 @@ def _tuples(name: str, value: Any) -> Any:
 
 
 def _row(run: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads((run / ROW).read_text()))
-    except (OSError, ValueError, TypeError):
+    if not (run / ROW).is_file():
         return {}
+    return asdict(read_row(own_file(run, ROW)))
 
 
 def _view(run: Path) -> View | None:
-    try:
-        return read_view(run / VIEW)
-    except (OSError, ModelFileError):  # an older run has none
-        return None
+    view = own_file(run, VIEW)  # an older run has none
+    return read_view(view) if view.is_file() else None

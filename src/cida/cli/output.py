@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cida.version import __version__
+from cida.words import printable
 
 __all__ = [
     "Output",
@@ -57,9 +58,10 @@ class Output(Console):
     def print(self, *objects: Any, **options: Any) -> None:
         """As rich prints; a table becomes lines that ``grep`` and ``cut`` can read."""
         if self.is_terminal or not (objects and isinstance(objects[0], Table)):
-            super().print(*objects, **options)
+            plain = (printable(each) if isinstance(each, str) else each for each in objects)
+            super().print(*plain, **options)
         else:  # rich would make spaces of the tabs
-            self.file.write(_tabbed(objects[0]))
+            self.file.write(printable(_tabbed(objects[0])))
             self.file.flush()
 
 
@@ -86,8 +88,9 @@ def named_warnings(title: str, console: Console) -> Iterator[None]:
 
 
 def complain(sentence: str) -> None:
-    """What went wrong, on stderr."""
-    Output(stderr=True).print(f"[bold red]cida:[/] {escape(sentence)}", soft_wrap=True)
+    """What went wrong, on stderr, in one line."""
+    line = " ".join(sentence.split())
+    Output(stderr=True).print(f"[bold red]cida:[/] {escape(line)}", soft_wrap=True)
 
 
 def print_json(verb: str, **words: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ from rich.console import Console
 
 from cida.cli.output import print_json, say
 from cida.cli.predict_recording import predict_recording
+from cida.estimators.loading import run_words
 
 __all__ = ["Predict"]
 
@@ -74,7 +74,6 @@ class Predict:
 def _is_table_run(folder: Path) -> bool:
     """Whether cida fit wrote it; what else is wrong with a folder is told by who reads it."""
     try:
-        words = json.loads((folder / "run.json").read_text())
+        return run_words(folder).get("world") == "table"
     except (OSError, ValueError):
         return False
-    return isinstance(words, dict) and words.get("world") == "table"

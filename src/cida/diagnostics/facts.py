@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from torch import Tensor
 
+from cida.plain import checked, from_words
 from cida.space import Space, thinned
 
 __all__ = [
@@ -101,10 +102,10 @@ class Facts:
     @classmethod
     def from_words(cls, words: Mapping[str, Any]) -> Self:
         """Reads what `words` wrote; what a newer version may add is passed over."""
+        words = checked(dict[str, Any], words, "facts")
         known = {field.name for field in fields(cls)}
         values = {name: value for name, value in words.items() if name in known}
-        values["index"] = tuple(IndexColumn(**column) for column in values.get("index") or ())
-        return cls(**values)
+        return from_words(cls, {**values, "index": values.get("index") or []})
 
 
 def _plain(value: Any) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 
 from cida.diagnostics.expected import Expected
+from cida.plain import checked
 from cida.space import Space, space_from_dict
 from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
 
@@ -116,14 +117,27 @@ class View:
         return found
 
 
+class _Header(TypedDict, total=False):
+    """What is said beside the arrays."""
+
+    view: int
+    space: dict[str, Any]
+    index: list[str]
+    classes: list[str] | None
+    dates: list[bool]
+    box: list[float] | None
+    expected: list[Expected]
+
+
 def read_view(path: str | os.PathLike[str]) -> View:
     """The view that `View.write` wrote."""
-    tensors, header = read_model_file(path)
-    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+    tensors, found = read_model_file(path)
     try:
+        header = checked(_Header, found, "the header")
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         if header["view"] != SCHEMA:
             raise ValueError(f"view {header['view']}")
-        return View(
+        view = View(
             space=space_from_dict(header["space"]),
             index=tuple(header["index"]),
             classes=None if header["classes"] is None else tuple(header["classes"]),
@@ -135,8 +149,10 @@ def read_view(path: str | os.PathLike[str]) -> View:
             dates=tuple(header["dates"]),
             plane=_plane(arrays, header["box"]),
             turned=_turned(arrays),
-            expected=tuple(Expected(**cell) for cell in header["expected"]),
+            expected=tuple(header["expected"]),
         )
+        check_view(view)
+        return view
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"{os.fspath(path)} is not a view as this cida writes it ({error}); run it again."
@@ -161,3 +177,62 @@ def _turned(arrays: Mapping[str, Array]) -> Turned | None:
     if "turned.images" not in arrays:
         return None
     return Turned(**{name: arrays[f"turned.{name}"] for name in names})
+
+
+def check_view(view: View) -> None:
+    """Refuses arrays that do not fit together: a file may be of anybody's making."""
+    rows, columns = len(view.u) if view.u.ndim else 0, len(view.index)
+    outputs = 1 if view.classes is None else len(view.classes)
+    if not rows or view.space.width != columns or len(view.dates) not in (0, columns):
+        raise ValueError(f"{rows} rows of {columns} index columns in a space of {view.space.width}")
+    _check("u", view.u, (rows, columns))
+    _check("predicted", view.predicted, (rows, outputs))
+    _check("truth", view.truth, (rows,), holes=True)
+    _check("source", view.source, (rows,), kind="b")
+    if view.z is not None:
+        _check("z", view.z, (rows, *view.z.shape[1:2]))
+    if view.classes is not None:
+        known = view.truth[np.isfinite(view.truth)]
+        if not outputs or ((known < 0) | (known >= outputs) | (known % 1 != 0)).any():
+            raise ValueError("truth has a class that is not there")
+    if (plane := view.plane) is not None:
+        _check("plane.x", plane.x, (rows, 2))
+        _check("box", np.array(plane.box), (4,))
+        if (
+            len(plane.stops) != columns
+            or plane.box[0] >= plane.box[1]
+            or plane.box[2] >= plane.box[3]
+        ):
+            raise ValueError("plane has no stops for each index column, or its box is empty")
+        for places in plane.stops:
+            _check("plane.stops", places, (len(places),), least=1)
+        cells = tuple(len(places) for places in plane.stops)
+        _check("plane.grid", plane.grid, (*cells, *plane.grid.shape[columns:][:2]), least=1)
+    if (turned := view.turned) is not None:
+        count, stops = len(turned.images), len(turned.stops)
+        _check(
+            "turned.images", turned.images, (count, *turned.images.shape[1:3]), kind="u", least=1
+        )
+        _check("turned.labels", turned.labels, (count,), kind="i")
+        _check("turned.stops", turned.stops, (stops,), least=1)
+        _check("turned.angle", turned.angle, (count, stops))
+        _check("turned.predicted", turned.predicted, (count, stops, outputs))
+    for cell in view.expected:
+        numbers = np.hstack([cell.lo, cell.hi, cell.score, cell.low, cell.high])
+        alike = np.shape(cell.lo) == np.shape(cell.hi)
+        if not np.isfinite(numbers).all() or cell.n < 1 or not alike:
+            raise ValueError("expected has a cell that is none")
+
+
+def _check(
+    name: str,
+    values: Array,
+    shape: tuple[int, ...],
+    kind: str = "f",
+    holes: bool = False,
+    least: int = 0,
+) -> None:
+    if values.shape != shape or values.dtype.kind != kind or values.size < least:
+        raise ValueError(f"{name} has the shape {list(values.shape)} and the type {values.dtype}")
+    if kind == "f" and not (np.isfinite(values) | (holes & np.isnan(values))).all():
+        raise ValueError(f"{name} holds what is no finite number")

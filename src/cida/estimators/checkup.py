@@ -23,6 +23,7 @@ from cida.diagnostics.facts import (
 from cida.estimators.balance import shift_words
 from cida.estimators.inputs import CidaWarning, outside
 from cida.games import Game, named_game
+from cida.plain import from_words
 from cida.scratch import places
 from cida.space import Space, thinned
 from cida.training.health import FAR_SHARE, same_share
@@ -85,12 +86,13 @@ def facts_in(header: Mapping[str, Any]) -> Facts:
     if header.get("facts") is not None:
         return Facts.from_words(header["facts"])
     indexed = header["index_width"] is not None
-    return Facts(**settings_of(header["parameters"], header["choices"], indexed, header["steps"]))
+    settings = settings_of(header["parameters"], header["choices"], indexed, header["steps"])
+    return from_words(Facts, settings)
 
 
 def findings_in(header: Mapping[str, Any]) -> list[Finding]:
     """The findings in a model file's header."""
-    return [Finding(**words) for words in header.get("findings") or ()]
+    return [from_words(Finding, words) for words in header.get("findings") or ()]
 
 
 @torch.no_grad()

@@ -18,6 +18,7 @@ from cida.diagnostics import Expected, accuracy
 from cida.diagnostics.accuracy import Metric
 from cida.estimators import expected, inputs
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.header import read_classes
 from cida.estimators.inputs import Array, Labels
 from cida.games import PredictionLoss, cross_entropy
 
@@ -132,7 +133,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     def _learn_labels(self, labels: Labels, weight: Array) -> Array:
         known = labels.known
         inputs.check_finite_labels(known)
-        check_classification_targets(known)
+        with np.errstate(invalid="ignore"):  # it casts numbers beyond the whole ones
+            check_classification_targets(known)
         self.classes_, codes = np.unique(known, return_inverse=True)
         if len(self.classes_) < 2:
             unread = labels.values[~labels.labelled]
@@ -180,8 +182,7 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
 
     def _restore_labels(self, state: dict[str, Any]) -> None:
-        dtype = np.dtype(state["dtype"])
-        self.classes_ = np.array(state["classes"], dtype=object if dtype.hasobject else dtype)
+        self.classes_ = read_classes(state["classes"], state["dtype"])
 
     def _prediction_loss(self) -> PredictionLoss:
         return cross_entropy

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from torch import Tensor
 
 from cida.batch import Rows
+from cida.estimators.scaling import LARGEST, check_size
 from cida.scratch import few
 from cida.space import Space, thinned
 from cida.training import isolated
@@ -114,6 +115,7 @@ def check_index(domain_index: Any, rows: int, width: int | None = None) -> Tenso
         raw = _numbers(raw)
     values = raw.astype(np.float64)
     check_finite("domain_index", values)
+    check_size("domain_index", values)
     if width is not None and values.shape[1] != width:
         raise ValueError(
             f"domain_index has {values.shape[1]} columns but the model was fitted with {width}; "
@@ -186,6 +188,8 @@ def fit_space(space: Space, u: Tensor) -> Space:
     for number, column in enumerate(space.columns):
         mine = u[:, number : number + 1]
         spread = float(column.distance(mine, mine[:1]).max())
+        if 0 < spread < 1 / LARGEST:
+            raise ValueError(f"domain_index spans {spread:.3g} in all; give it in other units.")
         if spread <= (1e-9 if column.turns[0] else 0.0):  # whole turns round a little
             where = f" in column {number}" if space.width > 1 else ""
             raise ValueError(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from torch import nn
 
 from cida.discriminators import Discriminator
 from cida.estimators.saving import ModelFileError, load_estimator
+from cida.files import own_file
+from cida.plain import checked, parse_json
 
-__all__ = ["MODEL", "RUN", "load", "run_words"]
+__all__ = ["MODEL", "RUN", "load", "read_run", "run_words"]
 
 MODEL, RUN = "model.safetensors", "run.json"
 TABLE = "table"  # the world of a run of `cida fit`; the module that says so needs pyarrow
@@ -38,22 +39,69 @@ def load(
         from cida.estimators.table_predictor import TablePredictor
 
         return TablePredictor(TableModel.load(folder))
-    if not (folder / MODEL).is_file():
+    model = own_file(folder, MODEL)
+    if not model.is_file():
         raise FileNotFoundError(
-            f"there is no model file at {folder / MODEL}; give a folder that cida export wrote, "
+            f"there is no model file at {model}; give a folder that cida export wrote, "
             "that of one run, or a file that save wrote."
         )
-    return load_estimator(folder / MODEL, encoder, predictor, discriminator)
+    return load_estimator(model, encoder, predictor, discriminator)
+
+
+class RunWords(TypedDict, total=False):
+    """What run.json may say, of those things that cida reads in it."""
+
+    world: str
+    method: str
+    title: str
+    oracle: bool
+    command: str
+    seed: int
+    seeds: int
+    rows: int
+    source_rows: int
+    threads: int
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    origin: dict[str, str]
+    words: dict[str, list[str]]
+    trust: dict[str, list[str]]
+    figures: Figures
+    table: Table
+
+
+class Table(TypedDict, total=False):
+    """Of a run of `cida fit`, beside what `TableModel` reads of it."""
+
+    label: str
+    index: list[str]
+
+
+class Figures(TypedDict, total=False):
+    """Of a run of `cida fit`: the figures of the source rows that were held out."""
+
+    scores: dict[str, float]
 
 
 def run_words(folder: Path) -> dict[str, Any]:
     """What the folder's run.json says; nothing where there is none."""
     try:
-        words = json.loads((folder / RUN).read_text())
+        return read_run(folder)
     except FileNotFoundError:
         return {}
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """What the folder's run.json says, as far as it says it in the right kind of words."""
+    path = own_file(folder, RUN)
+    try:
+        words = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError) as error:
-        raise ModelFileError(f"{folder / RUN} cannot be read ({error}).") from None
-    if not isinstance(words, dict):
-        raise ModelFileError(f"{folder / RUN} is not as cida writes it.")
-    return words
+        raise ModelFileError(f"{path} cannot be read ({error}).") from None
+    try:
+        known: dict[str, Any] = checked(RunWords, words, "it")
+    except ValueError as error:
+        raise ModelFileError(f"{path} is not as cida writes it ({error}).") from None
+    return known

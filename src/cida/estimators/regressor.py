@@ -17,7 +17,9 @@ from cida.diagnostics.accuracy import Metric
 from cida.estimators import inputs, prediction
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.inputs import Array, Labels
+from cida.estimators.scaling import check_size
 from cida.games import PredictionLoss, squared_error
+from cida.plain import checked
 
 __all__ = ["CIDARegressor"]
 
@@ -36,6 +38,7 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
     def _learn_labels(self, labels: Labels, weight: Array) -> Array:
         known = inputs.as_numbers(labels.known)
         inputs.check_finite_labels(known)
+        check_size("y", known)
         share = weight[labels.labelled] / weight[labels.labelled].sum()
         self._y_mean = float(share @ known)
         self._y_scale = float(np.sqrt(share @ (known - self._y_mean) ** 2)) or 1.0
@@ -58,8 +61,8 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
         return {"mean": self._y_mean, "scale": self._y_scale, "residual": self._residual}
 
     def _restore_labels(self, state: dict[str, Any]) -> None:
-        self._y_mean, self._y_scale = float(state["mean"]), float(state["scale"])
-        self._residual: float | None = state.get("residual")
+        self._y_mean, self._y_scale = (checked(float, state[k], k) for k in ("mean", "scale"))
+        self._residual: float | None = checked(float | None, state.get("residual"), "residual")
 
     def _prediction_loss(self) -> PredictionLoss:
         return squared_error

@@ -7,6 +7,7 @@ import os
 import platform
 import warnings
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from torch import Tensor, nn
 from cida.discriminators import DISCRIMINATORS, Discriminator
 from cida.estimators import checkup, players
 from cida.estimators.choices import Choices
+from cida.estimators.header import check_model, check_size, read_header
 from cida.estimators.inputs import CidaWarning, one_line, outside
 from cida.estimators.scaling import Scaling
 from cida.games import GAMES
 from cida.networks import make_network, network_words
+from cida.plain import from_words
 from cida.space import Space, space_from_dict
 from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
 from cida.version import __version__
@@ -92,8 +95,9 @@ def load_estimator(
     """
     tensors, header = read_model_file(path)
     try:
+        header = read_header(header)
         return _rebuild(path, tensors, header, encoder, predictor, discriminator)
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (LookupError, AttributeError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(
@@ -113,11 +117,14 @@ def _rebuild(
     from cida.estimators import CIDAClassifier, CIDARegressor  # they import this module
 
     classes = {"CIDAClassifier": CIDAClassifier, "CIDARegressor": CIDARegressor}
+    room = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
     parameters = {k: _object(v) for k, v in header["parameters"].items()}
     for name, given in {"encoder": encoder, "predictor": predictor}.items():
         if parameters[name] == _OWN and given is None:
             words = header.get("networks", {}).get(name)  # of one of ours, which it can make again
-            given = None if words is None else make_network(words)
+            if words is not None:
+                check_size(path, partial(make_network, words), room)
+                given = make_network(words)
         if parameters[name] == _OWN and given is None:
             raise ModelFileError(
                 f"{name} was a module of your own and is not stored in the file; pass it again: "
@@ -146,15 +153,18 @@ def _rebuild(
     model._seen = tensors.pop("index_seen")
     model._n_features_out = header["encoding_width"]
     model.n_steps_ = header["steps"]
-    model.choices_ = Choices(**{k: _object(v) for k, v in header["choices"].items()})
+    model.choices_ = from_words(Choices, header["choices"])
     model.history_ = []
     model.facts_ = checkup.facts_in(header)
     model.findings_ = checkup.findings_in(header)
-    game = players.source_only(
-        model,
-        players.make_encoder(model, model._row_shape),
-        players.make_predictor(model, model._n_features_out),
+    check_model(model)
+    makers = (
+        partial(players.make_encoder, model, model._row_shape),
+        partial(players.make_predictor, model, model._n_features_out),
     )
+    for make in makers:
+        check_size(path, make, room)
+    game = players.source_only(model, *(make() for make in makers))
     for name in ("encoder", "predictor"):
         _load_weights(path, getattr(game, name), name, tensors)
     model.game_ = game.eval()

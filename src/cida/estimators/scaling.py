@@ -10,9 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Scaling"]
+__all__ = ["Scaling", "check_size"]
 
 Array = np.ndarray[Any, Any]
+LARGEST = 1e150  # its square is still a number
+
+
+def check_size(name: str, values: Array) -> None:
+    """Refuses numbers that cannot be squared."""
+    most = float(np.abs(values).max(initial=0.0))
+    if most > LARGEST:
+        raise ValueError(
+            f"{name} has numbers as large as {most:.3g}, beyond what can be computed with; "
+            "give it in other units, or look for values that stand for missing ones."
+        )
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,7 @@ class Scaling:
     @classmethod
     def fit(cls, x: Array, weight: Array) -> Self:
         """Zero mean and unit variance under the weights; columns that never change stay as is."""
+        check_size("X", x)
         share = weight / weight.sum()
         mean = sum(_weighted(share[part], x[part]) for part in _chunks(x))
         spread = sum(_weighted(share[part], (x[part] - mean) ** 2) for part in _chunks(x))

@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -17,11 +18,14 @@ from torch import Tensor
 
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.inputs import CidaWarning, far_index
+from cida.estimators.header import check_size
+from cida.estimators.inputs import CidaWarning, far_index, one_line
+from cida.estimators.loading import read_run
 from cida.estimators.regressor import CIDARegressor
 from cida.estimators.saving import ModelFileError, versions
 from cida.estimators.table_networks import make_table_encoder, network_shape, table_settings
-from cida.files import write_atomically
+from cida.files import own_file, write_atomically
+from cida.plain import from_words
 from cida.scratch import MANY, few, filled, parts, places, room
 from cida.space import Space, space_from_dict
 from cida.tables import Schema, StoredRows, TableData, TableFile, store_rows
@@ -36,6 +40,7 @@ Watch = Callable[[int], AbstractContextManager[Sequence[Callback]]]  # of one se
 
 WORLD = "table"  # what run.json says a run of `cida fit` is of
 AT_ONCE = 1 << 23  # numbers of X that are in memory at a time
+LARGEST = 1e30  # the deviation of rows in single precision, with room to square it
 HELD_OUT = 0.1  # the share of the source rows that are scored and not trained on
 
 
@@ -202,21 +207,69 @@ class TableModel:
         """Reads what `save` wrote."""
         words = _read_run(folder)
         try:
-            values = dict(words["table"])
-            estimators = int(values.pop("estimators"))
-            lists = ("index", "index_kinds", "classes", "shape", "x_scaling")
-            values |= {k: None if values[k] is None else tuple(values[k]) for k in lists}
-            values["schema"] = Schema.from_dict(values["schema"])
-            values["space"] = space_from_dict(values["space"])
-            blank = cls(**values)
-            encoder = make_table_encoder(blank.shape, blank.schema, blank.space, 0, blank.windows)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            table = from_words(_Table, words.get("table"))
+            blank = cls(**table.values())
+            make = partial(
+                make_table_encoder, blank.shape, blank.schema, blank.space, 0, blank.windows
+            )
+            first = own_file(folder, _file(0))
+            if first.is_file():
+                check_size(folder / "run.json", make, first.stat().st_size)
+            encoder = make()
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
             raise ValueError(
-                f"{folder / 'run.json'} is not as cida writes it ({error!r})."
+                f"{folder / 'run.json'} is not as cida writes it ({one_line(error)})."
             ) from None
-        kind = blank._kind
-        loaded = [kind.load(folder / _file(k), encoder=encoder) for k in range(estimators)]
+        kind, numbers = blank._kind, range(table.estimators)
+        loaded = [kind.load(own_file(folder, _file(k)), encoder=encoder) for k in numbers]
+        for number, model in enumerate(loaded):
+            _check_fits(blank, model, folder / _file(number))
         return cls(**{**vars(blank), "estimators": tuple(loaded)})
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What run.json says of the table."""
+
+    label: str
+    index: tuple[str, ...]
+    index_kinds: tuple[Literal["number", "date"], ...]
+    classes: tuple[str, ...] | None
+    centre: float
+    scale: float
+    shape: tuple[int, ...]
+    x_scaling: tuple[float, float]
+    windows: bool
+    schema: dict[str, Any]
+    space: dict[str, Any]
+    estimators: int
+
+    def values(self) -> dict[str, Any]:
+        """The fields of a `TableModel` without estimators; refuses what does not fit together."""
+        schema, space = Schema.from_dict(self.schema), space_from_dict(self.space)
+        if not len(self.index) == len(self.index_kinds) == space.width:
+            raise ValueError(f"index has {len(self.index)} columns, and the space {space.width}")
+        numbers = (self.centre, self.scale, *self.x_scaling)
+        if not np.isfinite(numbers).all() or not (self.scale > 0 and self.x_scaling[1] > 0):
+            raise ValueError(f"its scales are {', '.join(f'{number:g}' for number in numbers)}")
+        if not self.shape or min(self.shape) < 1:
+            raise ValueError(f"shape is {list(self.shape)}, which is no shape of rows")
+        if len(self.shape) == 1 and self.shape != (schema.width,):
+            raise ValueError(f"shape is {list(self.shape)}, and the columns give {schema.width}")
+        if self.estimators < 1:
+            raise ValueError(f"estimators is {self.estimators}; there is one at least")
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        return {**plain, "schema": schema, "space": space}
+
+
+def _check_fits(table: TableModel, model: CIDAEstimator, path: Path) -> None:
+    """Refuses an estimator of another table."""
+    outputs = 1 if table.classes is None else len(table.classes)
+    found = (model._row_shape, model.space_.width, model._output_width())
+    if found != (table.shape, table.space.width, outputs):
+        raise ModelFileError(
+            f"{path} is the model of another table than its run.json tells; copy the folder again."
+        )
 
 
 _PLAIN = (
@@ -268,15 +321,26 @@ def hold_out(data: TableData, seed: int) -> Array:
 def _x_scaling(file: TableFile) -> tuple[float, float]:
     if file.array is None:
         return 0.0, 1.0
-    x = file.array
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = _moments(file.array)
+    if not spread < LARGEST:
+        raise ValueError(
+            f"{file.path} has numbers as large as {np.abs(file.array).max():g} in X, which is "
+            "beyond what can be computed with; give them in other units."
+        )
+    return mean, spread or 1.0
+
+
+def _moments(x: Array) -> tuple[float, float]:
+    """Mean and deviation of all numbers, of very many part by part."""
     if x.size <= AT_ONCE:
         mean, spread = (float(f(x, dtype=np.float64)) for f in (np.mean, np.std))
-        return mean, spread or 1.0
+        return mean, spread
     at_once = max(1, AT_ONCE // math.prod(x.shape[1:]))
     some = [x[k : k + at_once] for k in range(0, len(x), at_once)]
     mean = sum(float(part.sum(dtype=np.float64)) for part in some) / x.size
     squares = sum(float(np.square(part - mean, dtype=np.float64).sum()) for part in some)
-    return mean, math.sqrt(squares / x.size) or 1.0
+    return mean, math.sqrt(squares / x.size)
 
 
 def _scaled(rows: Array, scaling: tuple[float, float]) -> Array:
@@ -300,16 +364,14 @@ def _file(number: int) -> str:
 
 def _read_run(folder: Path) -> dict[str, Any]:
     try:
-        words = json.loads((folder / "run.json").read_text())
-        world = words["world"]
+        words = read_run(folder)
     except FileNotFoundError:
         raise ModelFileError(
             f"RUN is {folder}, which has no run.json; give a folder that cida fit wrote."
         ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{folder / 'run.json'} cannot be read ({error}).") from None
-    if world != WORLD:
+    if words.get("world") != WORLD:
         raise ModelFileError(
-            f"RUN is {folder}, a run of {world}; tables are predicted by runs of cida fit."
+            f"RUN is {folder}, a run of {words.get('world')}; tables are predicted by runs of cida "
+            "fit."
         )
-    return dict(words)
+    return words

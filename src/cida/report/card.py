@@ -79,7 +79,8 @@ class Deployed:
         if not isinstance(self.model, CIDAEstimator):
             return f"{self.model.label} along {', '.join(self.model.index)}"
         if "world" in self.words:
-            return f"{self.words['world']}, {self.words.get('title', self.words['method'])}"
+            method = self.words.get("title", self.words.get("method", ""))
+            return f"{self.words['world']}, {method}"
         return type(self.model).__name__
 
     @property
@@ -143,7 +144,7 @@ def _about(deployed: Deployed) -> Iterator[str]:
     trained = "was trained on labelled rows alone"
     if model.facts_.adapts:
         trained = "was adapted along a continuous index to rows without labels"
-    version = words.get("versions", versions())["cida"]
+    version = _escaped(words.get("versions", versions()).get("cida", "unknown"))
     yield f"A `{type(model).__name__}` of cida {version}: it predicts {task}, and {trained}."
     yield ""
     if "method" in words:
@@ -162,7 +163,7 @@ def _about(deployed: Deployed) -> Iterator[str]:
 def _data(deployed: Deployed) -> Iterator[str]:
     words, facts = deployed.words, deployed.estimators[0].facts_
     if "data" in words:
-        yield f"- fingerprint: `{words['data']}`"
+        yield f"- fingerprint: `{str(words['data']).replace('`', ' ')}`"
     if facts.source_rows is not None:
         yield f"- trained on: {facts.source_rows:,} rows with labels, {facts.target_rows:,} without"
     for line in words.get("words", {}).get("understood", ()):
@@ -270,7 +271,7 @@ def _versions(deployed: Deployed) -> Iterator[str]:
     yield "| package | trained with |"
     yield "|---|---|"
     for name, version in deployed.words.get("versions", versions()).items():
-        yield f"| {name} | {version} |"
+        yield f"| {_escaped(name)} | {_escaped(version)} |"
 
 
 def _span(values: Array, date: bool) -> str:

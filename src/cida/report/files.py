@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ __all__ = ["FILES", "csv_text", "latex_text", "need_resvg", "png_bytes", "write_
 
 FILES = "report-files"
 ZOOM = 2  # of a PNG: sharp on paper
+_NUMBER = re.compile(r"[-+][\d.,e+ %±-]*$")
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -35,6 +37,10 @@ def write_report(page: Page, path: Path, files: bool) -> list[Path]:
 
 
 def _write_files(page: Page, folder: Path) -> list[Path]:
+    if not folder.resolve().is_relative_to(folder.parent.resolve()):
+        raise ValueError(
+            f"{folder} is a link to {folder.resolve()}, out of the report's folder; remove it."
+        )
     written = []
     for name, chart in page.figures.items():
         text = chart.file()
@@ -74,9 +80,20 @@ def csv_text(found: Sequence[Cells]) -> str:
     """The table with a head line; what is bold elsewhere is not marked."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(found[0])
-    writer.writerows([line[name].replace("**", "") for name in found[0]] for line in found)
+    writer.writerow(_no_formula(name) for name in found[0])
+    writer.writerows(
+        [_no_formula(line[name].replace("**", "")) for name in found[0]] for line in found
+    )
     return text.getvalue()
+
+
+def _no_formula(words: str) -> str:
+    """A cell that a spreadsheet takes for a text: a name may begin as a formula does."""
+    if words[:1] in ("=", "@", "\t", "\r") or (
+        words[:1] in ("+", "-") and not _NUMBER.match(words)
+    ):
+        return f"'{words}"
+    return words
 
 
 def latex_text(found: Sequence[Cells]) -> str:

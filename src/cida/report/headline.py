@@ -69,13 +69,15 @@ def _stories(lines: Sequence[ResultLine]) -> str:
 def _suite(chapter: Chapter) -> Part:
     benchmarks = [task.benchmark for task in chapter.tasks if task.benchmark is not None]
     named = {task.name: task for task in chapter.tasks}
+    rows = [row for task in chapter.tasks for row in task.rows]
+    known = {benchmark.name for benchmark in benchmarks}
     unknown = [name for name, task in named.items() if task.benchmark is None]
+    unknown += [row.task for row in rows if row.task not in known]
     if unknown:
         raise ValueError(
             f"RUN has runs of the task {unknown[0]!r}, which this cida does not know; make the "
             "report with the version that made them."
         )
-    rows = [row for task in chapter.tasks for row in task.rows]
     found = paper_table(rows, benchmarks, chapter.titles)
     shown = turned(found, with_paper=True, named=True) if _line_a_method(chapter) else found
     details = detail_table(rows, benchmarks, chapter.titles)

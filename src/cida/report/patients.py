@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from cida.diagnostics.doctor import Finding, examine, figures, unjudged
 from cida.diagnostics.facts import Facts
+from cida.estimators import loading
 from cida.estimators.checkup import facts_in, findings_in
+from cida.files import own_file
+from cida.plain import checked, from_words, parse_json
 from cida.training import Event
 from cida.training.checkpoint import ModelFileError, read_model_file
 
@@ -69,23 +72,24 @@ def patients_in(path: Path) -> Iterator[Patient]:
 
 def patients_of(path: Path, words: Mapping[str, Any]) -> Iterator[Patient]:
     """The models of a run whose run.json was read; those of scikit-learn are not among them."""
-    events = _read_events(path / EVENTS)
+    events = _read_events(own_file(path, EVENTS))
     if words.get("world") != TABLE:
-        if (path / MODEL).is_file():
-            yield _patient(str(path), path / MODEL, events.get(None, ()))
+        if (model := own_file(path, MODEL)).is_file():
+            yield _patient(str(path), model, events.get(None, ()))
         return
     for number in range(_count(path, words)):
         name = f"{path} (model {number})"
-        yield _patient(name, path / f"model-{number}.safetensors", events.get(number, ()))
+        file = own_file(path, f"model-{number}.safetensors")
+        yield _patient(name, file, events.get(number, ()))
 
 
 def _patient(name: str, file: Path, history: Sequence[Event]) -> Patient:
     _, header = read_model_file(file)
     try:
         return Patient(name, facts_in(header), history, findings_in(header))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
-            f"{file} has a header that is not as cida writes it ({error!r})."
+            f"{file} has a header that is not as cida writes it ({error})."
         ) from None
 
 
@@ -94,24 +98,19 @@ def read_run(folder: Path) -> Mapping[str, Any]:
     if not folder.is_dir():
         raise FileNotFoundError(f"RUN is {folder}, where there is nothing; check the path.")
     try:
-        words = json.loads((folder / RUN).read_text())
+        return loading.read_run(folder)
     except FileNotFoundError:
         inside = sorted(found.parent for found in folder.glob(f"**/{RUN}"))
         hint = f"such as {inside[0]}" if inside else "as cida fit, demo or reproduce write it"
         raise FileNotFoundError(
             f"RUN is {folder}, which has no {RUN}; give the folder of one run, {hint}."
         ) from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{folder / RUN} cannot be read ({error}).") from None
-    if not isinstance(words, dict):
-        raise ValueError(f"{folder / RUN} is not as cida writes it.")
-    return words
 
 
 def _count(folder: Path, words: Mapping[str, Any]) -> int:
     try:
-        return int(words["table"]["estimators"])
-    except (KeyError, TypeError, ValueError):
+        return int(checked(int, words["table"]["estimators"], "estimators"))
+    except (KeyError, ValueError):
         raise ValueError(f"{folder / RUN} does not say how many models there are.") from None
 
 
@@ -128,26 +127,29 @@ def _read_events(path: Path) -> dict[int | None, list[Event]]:
     events: dict[int | None, list[Event]] = {}
     for number, line in enumerate(lines, start=1):
         try:
-            words = json.loads(line)
-            events.setdefault(words.get("model"), []).append(_event(words))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            event = from_words(_Line, _known(parse_json(line)))
+            events.setdefault(event.model, []).append(event.event())
+        except ValueError as error:
             raise ValueError(
                 f"{path} is damaged in line {number} ({error}); run it again."
             ) from None
     return events
 
 
-def _event(words: Mapping[str, Any]) -> Event:
-    """An event as it was written; what a newer version may add is passed over."""
-    named = {
-        name: {key: float(value) for key, value in words.get(name, {}).items()}
-        for name in ("losses", "ceilings", "health")
-    }
-    return Event(
-        step=int(words["step"]),
-        steps=int(words["steps"]),
-        seconds=float(words["seconds"]),
-        learning_rate=float(words["learning_rate"]),
-        active=float(words["active"]),
-        **named,
-    )
+@dataclass(frozen=True)
+class _Line(Event):
+    """A line of events.jsonl: an event, and of which model it is where there are several."""
+
+    model: int | None = None
+
+    def event(self) -> Event:
+        """The event alone; refuses one before the first step or without a learning rate."""
+        if self.step < 1 or not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"step {self.step} with learning rate {self.learning_rate:g}")
+        return Event(**{each.name: getattr(self, each.name) for each in fields(Event)})
+
+
+def _known(words: Any) -> Any:
+    """What a newer version may add is passed over."""
+    names = {each.name for each in fields(_Line)}
+    return {k: v for k, v in words.items() if k in names} if isinstance(words, dict) else words

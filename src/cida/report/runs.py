@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
+
+import numpy as np
 
 from cida.benchmarks.recipes import METHODS
 from cida.benchmarks.runner import ORIGIN, Row
 from cida.diagnostics.view import VIEW, View, read_view
+from cida.files import own_file
+from cida.plain import checked, from_words, parse_json
 from cida.report.patients import RUN, TABLE, Patient, patients_of, read_run
 from cida.training import Event
 
-__all__ = ["Run", "Runs", "read_runs"]
+__all__ = ["Run", "Runs", "read_row", "read_runs"]
 
 ROW = "row.json"
+MOST = 1e100  # of a figure
 
 
 @dataclass(frozen=True)
@@ -139,18 +143,51 @@ def _cut_short(folder: Path) -> bool:
 
 def _read(folder: Path) -> Run:
     words = read_run(folder)
-    view = folder / VIEW
+    view = own_file(folder, VIEW)
     return Run(
         folder=folder,
         words=words,
-        row=_read_row(folder / ROW) if words.get("world") != TABLE else None,
+        row=read_row(own_file(folder, ROW)) if words.get("world") != TABLE else None,
         patients=tuple(patients_of(folder, words)),
         view=read_view(view) if view.is_file() else None,
     )
 
 
-def _read_row(path: Path) -> Row:
+def _check_figures(row: Row) -> None:
+    """Refuses numbers that nobody can have measured; NaN is one that is not known."""
+    found = [row.source_accuracy, row.target_accuracy, row.all_accuracy, row.seconds]
+    found += [(row.fresh or {}).get(name, 0.0) for name in ("target_accuracy", "all_accuracy")]
+    for cell in row.by_index:
+        found += [cell["accuracy"], cell["n"], *np.hstack([cell["lo"], cell["hi"]])]
+    if (np.abs(np.array(found, dtype=float)) > MOST).any():
+        raise ValueError("it has a number beyond all measure")
+    if len({(np.shape(cell["lo"]), np.shape(cell["hi"])) for cell in row.by_index}) > 1:
+        raise ValueError("by_index has cells of different widths")
+
+
+class _Cell(TypedDict):
+    """A cell along u."""
+
+    lo: float | list[float]
+    hi: float | list[float]
+    accuracy: float
+    n: int
+
+
+class _Fresh(TypedDict):
+    """The accuracies on a fresh draw."""
+
+    target_accuracy: float
+    all_accuracy: float
+
+
+def read_row(path: Path) -> Row:
+    """The figures in a run's row.json."""
     try:
-        return Row(**json.loads(path.read_text()))
-    except (OSError, TypeError, ValueError) as error:
+        row = from_words(Row, parse_json(path.read_bytes()))
+        checked(list[_Cell], row.by_index, "by_index")
+        checked(_Fresh | None, row.fresh, "fresh")
+        _check_figures(row)
+        return row
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path} is damaged ({error}); run it again.") from None

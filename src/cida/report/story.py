@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from cida.benchmarks.tables import Cells
-from cida.files import write_atomically
+from cida.files import own_file, write_atomically
+from cida.plain import checked, from_words, parse_json
 
 __all__ = ["STORY", "Story"]
 
@@ -42,13 +43,13 @@ class Story:
     @classmethod
     def read(cls, folder: Path) -> Self:
         """What `write` left there."""
-        path = folder / STORY
+        path = own_file(folder, STORY)
         try:
-            words: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if words.pop("schema") != 1:
+            words = checked(dict[str, Any], parse_json(path.read_bytes()), "it")
+            if words.pop("schema", None) != 1:
                 raise ValueError("of another version")
-            return cls(**words)
-        except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+            return from_words(cls, words)
+        except (OSError, ValueError) as error:
             raise ValueError(f"{path} is damaged ({error}); run the experiment again.") from None
 
     def is_of(self, folder: Path, runs: Collection[Path]) -> bool:
@@ -58,5 +59,5 @@ class Story:
 
     def drawn(self, folder: Path) -> dict[str, str]:
         """The SVG texts by title, of those pictures that are still there."""
-        found = {title: folder / name for title, name in self.pictures.items()}
+        found = {title: own_file(folder, name) for title, name in self.pictures.items()}
         return {t: p.read_text(encoding="utf-8") for t, p in found.items() if p.is_file()}

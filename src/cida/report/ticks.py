@@ -43,7 +43,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
             math.floor(high / (step * power) + 1e-9),
         )
         if 1 < last - first + 1 <= most:
-            return [float(np.round(k * step * power, 12)) for k in range(first, last + 1)]
+            return [round(float(k * step * power), 12) for k in range(first, last + 1)]
     return [low, high]
 
 

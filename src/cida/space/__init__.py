@@ -13,6 +13,7 @@ Spaces are immutable. ``fit`` returns a new, scaled space and leaves the one it 
 from collections.abc import Mapping
 from typing import Any
 
+from cida.plain import checked
 from cida.space.base import Bins, Space, thinned
 from cida.space.hull import outside_hull
 from cida.space.line import Line
@@ -32,18 +33,27 @@ __all__ = [
 ]
 
 
+LARGEST = 1e150  # of an index in a file: squares of distances must not overflow
+
+
 def line_space(width: int) -> Space:
     """The space of u when nothing is known about it: a `Line`, or a `Product` of lines."""
     return Line() if width == 1 else Product([Line() for _ in range(width)])
 
 
-def space_from_dict(values: Mapping[str, Any]) -> Space:
+def space_from_dict(values: Mapping[str, Any], deepest: int = 8) -> Space:
     """Reads what `Space.to_dict` wrote."""
-    kind = values.get("kind")
+    kind = values.get("kind") if isinstance(values, Mapping) else values
     if kind == "line":
-        return Line(float(values["centre"]), float(values["scale"]))
+        centre, scale = (checked(float, values.get(name), name) for name in ("centre", "scale"))
+        if not (abs(centre) < LARGEST and 1 / LARGEST < scale < LARGEST):
+            raise ValueError(f"the line has centre {centre:g} and scale {scale:g}; it is no scale.")
+        return Line(centre, scale)
     if kind == "periodic":
-        return Periodic(float(values["period"]))
+        return Periodic(checked(float, values.get("period"), "period"))
     if kind == "product":
-        return Product([space_from_dict(part) for part in values["parts"]])
+        parts = checked(list[dict[str, Any]], values.get("parts"), "parts")
+        if not deepest:
+            raise ValueError("the space has products in products in products; name its parts.")
+        return Product([space_from_dict(part, deepest - 1) for part in parts])
     raise ValueError(f"the space kind {kind!r} is unknown; known are line, periodic and product.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cida.arrays import map_array, read_arrays
 from cida.tables.cells import Kind
 from cida.tables.reading import ROWS, TableFile, array_files
 
@@ -46,7 +46,7 @@ class ArraysFile(TableFile):
         if "y" in arrays:
             self.columns |= _columns("y", arrays["y"])
             self.unlabelled = -1.0 if arrays["y"].dtype.kind == "i" else None
-        if arrays["X"].ndim == 1:
+        if arrays["X"].ndim == 1 or (arrays["X"].ndim > 2 and not arrays["X"].size):
             raise ValueError(
                 f"{path} has X of shape {arrays['X'].shape}; give a row of numbers for each row, "
                 "for one column the shape (rows, 1)."
@@ -66,7 +66,10 @@ class ArraysFile(TableFile):
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         rows = len(next(iter(self.columns.values())))
         for start in range(0, rows, ROWS):
-            parts = [_cells(self.columns[name][start : start + ROWS]) for name in columns]
+            try:
+                parts = [_cells(self.columns[name][start : start + ROWS]) for name in columns]
+            except UnicodeError as error:
+                raise ValueError(f"{self.path} has texts that are none ({error}).") from None
             yield pa.RecordBatch.from_arrays(parts, names=list(columns))
 
     def kinds(self, columns: Sequence[str]) -> dict[str, Kind | None]:
@@ -76,17 +79,12 @@ class ArraysFile(TableFile):
 def _load(path: Path) -> dict[str, Array]:
     try:
         if path.is_dir():
-            arrays = {
-                name: np.load(file, mmap_mode="r", allow_pickle=False)
-                for name, file in array_files(path).items()
-            }
+            arrays = {name: map_array(file) for name, file in array_files(path).items()}
         else:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in ("X", "y", "u") if name in file.files}
-    except (ValueError, OSError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        why = " ".join(str(error).split())
+            arrays = read_arrays(path, ("X", "y", "u"))
+    except (ValueError, OSError) as error:
         kind = "folder of npy files" if path.is_dir() else "npz file"
-        raise ValueError(f"{path} is no {kind} of plain arrays ({why}).") from None
+        raise ValueError(f"{path} is no {kind} of plain arrays ({error}).") from None
     for name, values in arrays.items():
         if values.ndim == 0 or values.dtype.kind not in KINDS:
             raise ValueError(

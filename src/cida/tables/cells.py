@@ -64,7 +64,14 @@ def to_numbers(column: str, kind: Kind, cells: Cells) -> Array:
         return read(cells)
     except pa.ArrowException:
         row = _first_wrong(read, cells)
-        raise CellError(column, kind, row, str(cells[row])) from None
+        raise CellError(column, kind, row, _shown(cells[row])) from None
+
+
+def _shown(cell: Any) -> str:
+    try:
+        return str(cell)
+    except (OverflowError, ValueError):  # a date beyond Python's calendar
+        return f"a {cell.type} beyond the calendar"
 
 
 def reads(kind: Kind, cells: Cells) -> bool:

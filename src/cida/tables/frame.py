@@ -126,6 +126,8 @@ def read_table(file: TableFile, question: Question) -> TableData:
             labels.add(batch.column(question.label))
         check_index(file, question.index, u, start)
         gathered.add(u)
+    if not gathered.rows:
+        raise ValueError(f"{file.path} is damaged: its columns differ in their rows.")
     u = gathered.whole()
     _check_spread(question.index, u)
     y, labelled, classes = labels.finish()

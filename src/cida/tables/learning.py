@@ -21,6 +21,7 @@ MOST_CATEGORIES = 200
 MOST_COUNTED = 50_000  # different texts of a column that are counted at a time
 ID_SHARE = 0.9  # of the rows with a text of their own: then it names rows, not kinds of them
 FEWEST_ROWS = 20  # below, texts may all differ by chance
+LARGEST = float(np.finfo(np.float64).max)
 NORMAL_IQR = 1.349  # the distance between a standard normal's quartiles
 
 
@@ -90,11 +91,16 @@ class SchemaLearner:
             return None
         values = self.sample.rows()[:, number]
         values = values[np.isfinite(values)]
-        if not len(values):  # the few that there are fell between those looked at
-            return Column(name, self.kinds[name], float(low), float(high - low) or 1.0, holes)
-        first, centre, last = np.quantile(values, [0.25, 0.5, 0.75])
-        scale = (last - first) / NORMAL_IQR or float(values.std()) or float(high - low) or 1.0
-        return Column(name, self.kinds[name], float(centre), float(scale), holes)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not len(values):  # the few that there are fell between those looked at
+                centre, scale = low, float(high - low) or 1.0
+            else:
+                first, centre, last = np.quantile(values, [0.25, 0.5, 0.75])
+                scale = (last - first) / NORMAL_IQR or float(values.std())
+                scale = scale or float(high - low) or 1.0
+        # Of numbers whose differences are beyond all numbers.
+        centre, scale = (float(v) if np.isfinite(v) else LARGEST for v in (centre, scale))
+        return Column(name, self.kinds[name], centre, scale, holes)
 
     def _category(self, name: str) -> Column | None:
         seen = self.texts[name]

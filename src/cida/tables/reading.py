@@ -217,6 +217,7 @@ class ParquetFile(TableFile):
         with self._naming_faults(), pa.parquet.ParquetFile(self.path, pre_buffer=False) as file:
             for batch in file.iter_batches(ROWS, columns=list(columns), use_threads=False):
                 if len(batch):
+                    batch.validate(full=True)  # texts that are no UTF-8 would fail further on
                     yield batch.select(list(columns))
 
     def kinds(self, columns: Sequence[str]) -> dict[str, Kind | None]:
@@ -226,7 +227,7 @@ class ParquetFile(TableFile):
     def _naming_faults(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             why = " ".join(str(error).split())
             raise ValueError(f"{self.path} is no Parquet file, or is damaged ({why}).") from None
 
@@ -235,7 +236,8 @@ def check_names(role: str, asked: Collection[str], names: Sequence[str]) -> None
     """Refuses columns that are not there, and names the nearest that is."""
     for name in asked:
         if name not in names:
-            shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+            shown = ", ".join(" ".join(each.split()) for each in names[:12])
+            shown += ", ..." if len(names) > 12 else ""
             hint = nearest(name, names)
             told = f"did you mean {hint}?" if hint else f"its columns are {shown}."
             raise ValueError(f"{role} is {name}, which is no column of DATA; {told}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cida.plain import from_words
 from cida.tables.cells import Kind, texts, to_numbers
 
 __all__ = ["CLIP", "Column", "Schema"]
@@ -85,7 +87,8 @@ class Schema:
         for number, column in enumerate(self._numeric):
             values = to_numbers(column.name, column.kind, batch.column(column.name))
             missing = np.isnan(values)
-            scaled = np.clip((values - column.centre) / column.scale, -CLIP, CLIP)
+            with np.errstate(over="ignore"):  # beyond all numbers is beyond the clip
+                scaled = np.clip((values - column.centre) / column.scale, -CLIP, CLIP)
             encoded[:, number] = np.where(missing, 0.0, scaled)
             if column.holes:
                 encoded[:, place] = missing
@@ -113,11 +116,14 @@ class Schema:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        columns = [
-            Column(**{**column, "categories": tuple(column["categories"])})
-            for column in values["columns"]
-        ]
-        return cls(tuple(columns), tuple((name, why) for name, why in values["dropped"]))
+        found = from_words(cls, values)
+        names = found.names
+        for column in found.columns:
+            if names.count(column.name) > 1:
+                raise ValueError(f"columns has {column.name!r} twice")
+            if not (math.isfinite(column.centre) and 0 < column.scale < math.inf):
+                raise ValueError(f"column {column.name!r} has no scale")
+        return found
 
     @property
     def _numeric(self) -> list[Column]:

@@ -13,6 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from cida.files import write_atomically
+from cida.plain import parse_json
 
 __all__ = [
     "FORMAT_VERSION",
@@ -75,7 +76,7 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], di
 
 def _header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     try:
-        header = json.loads(metadata[_HEADER])
+        header = parse_json(metadata[_HEADER])
         version = header["format"]
     except (KeyError, TypeError, ValueError):
         raise ModelFileError(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cida.arrays import read_arrays
 from cida.datasets.sleep.errors import RecordingError
 from cida.datasets.sleep.recordings import read_belt
 from cida.datasets.sleep.signals import find_gaps, gap_segments, normalise, resample, segments
@@ -133,14 +133,15 @@ def write_part(path: Path, night: Night, settings: Settings) -> None:
 def read_part(path: Path, settings: Settings, counts_only: bool = False) -> Night | None:
     """The night, or None where there is no part of these settings; without its arrays if told."""
     try:
-        with np.load(path) as part:
-            if str(part["settings"]) != _words(settings):
-                return None
-            counts = Counts(*(int(count) for count in part["counts"]))
-            if counts_only:
-                return Night(np.empty(0), np.empty(0), counts)
-            return Night(part["segments"], part["stages"], counts)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        part = read_arrays(path, ("settings", "counts"))
+        if str(part["settings"]) != _words(settings):
+            return None
+        counts = Counts(*(int(count) for count in part["counts"]))
+        if counts_only:
+            return Night(np.empty(0), np.empty(0), counts)
+        part = read_arrays(path, ("segments", "stages"))
+        return Night(part["segments"], part["stages"], counts)
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 

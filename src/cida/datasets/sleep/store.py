@@ -15,9 +15,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from cida.arrays import map_array
 from cida.datasets.sleep.signals import RATE_HZ, SEGMENT_SECONDS
 from cida.datasets.sleep.studies import INDICES
 from cida.files import write_atomically
+from cida.plain import checked, from_words, parse_json
 
 __all__ = ["Counts", "Entry", "Settings", "SleepStore", "Subjects", "write_store"]
 
@@ -124,17 +126,20 @@ class SleepStore:
         folder = Path(folder)
         header = _read_header(folder)
         try:
-            settings = Settings(**{field.name: header[field.name] for field in fields(Settings)})
-            rows, subjects = header["counts"]["segments"], Subjects.read(folder / "subjects.csv")
-            arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS}
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+            names = {field.name for field in fields(Settings)}
+            settings = from_words(Settings, {k: v for k, v in header.items() if k in names})
+            counts = checked(dict[str, int], header.get("counts"), "counts")
+            rows, people = counts["segments"], counts["subjects"]
+            subjects = Subjects.read(folder / "subjects.csv")
+            arrays = {name: map_array(folder / f"{name}.npy") for name in ARRAYS}
+        except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
             raise ValueError(
                 f"the store {folder} is damaged ({error}); remove it and prepare it again."
             ) from None
         right = {name: ((rows, *shape), np.dtype(kind)) for name, (kind, shape) in ARRAYS.items()}
         found = {name: (array.shape, array.dtype) for name, array in arrays.items()}
         counted = sum(night.segments for night in subjects.counts)
-        if found != right or counted != rows or len(subjects) != header["counts"]["subjects"]:
+        if found != right or counted != rows or len(subjects) != people:
             raise ValueError(
                 f"the files of the store {folder} do not agree; remove it and prepare it again."
             )
@@ -143,7 +148,7 @@ class SleepStore:
 
 def _read_header(folder: Path) -> dict[str, Any]:
     try:
-        header = json.loads((folder / "store.json").read_bytes())
+        header = parse_json((folder / "store.json").read_bytes())
     except FileNotFoundError:
         raise ValueError(
             f"{folder} is no store of sleep segments: it has no store.json; "
