@@ -7,6 +7,7 @@ import pty
 import random
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -19,6 +20,12 @@ import pytest
 from cida.cli import main
 
 SHOWN, HIDDEN = "\x1b[?25h", "\x1b[?25l"  # the cursor
+
+
+def _take_the_terminal():
+    """Ctrl-C reaches all of it, also where a shell started these tests in the background."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Terminal:
@@ -34,7 +41,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C reaches all of it
+            preexec_fn=_take_the_terminal,
             env={**os.environ, "TERM": "xterm", "OMP_NUM_THREADS": "1"},
         )
         os.close(slave)
