@@ -96,3 +96,13 @@ def test_a_card_that_is_not_there_is_refused_before_training():
     world = circle(points=8, seed=100)
     with pytest.raises(ValueError, match="torch finds no graphics card here; use 'cpu'"):
         CIDAClassifier(**SMALL, device="cuda").fit(world.x, world.y, domain_index=world.u)
+
+
+def test_an_encoder_that_knows_its_layers_is_asked_to_compute_in_bfloat16_itself():
+    encoder = Watched()
+    encoder.in_bfloat16 = False
+    with computing(encoder, "bf16", False):
+        assert encoder.in_bfloat16
+        encoder(torch.randn(3, 2))
+    assert not encoder.in_bfloat16
+    assert encoder.seen == [torch.float32]  # nothing else was changed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -50,13 +51,14 @@ PLAIN_LIMIT = 3.0
 STEPS_ONE_IN = 20  # a step on images takes so many times as long as one on Circle
 BILINEAR, NEAREST, PIL = "rotation, bilinear", "rotation, nearest", "rotation, PIL one by one"
 BFLOAT16 = "encoder in bfloat16"
+HALF = "the same with --precision bf16"
 
 
 def image_figures(effort: Effort) -> Iterator[Figure]:
     """Both loops, the rotations, and the encoder in bfloat16."""
     steps = effort.share(STEPS_ONE_IN)
-    yield from image_times(steps, workers=effort.workers)
     half = bfloat16_time(steps)
+    yield from image_times(steps, workers=effort.workers, half=half is not None)
     if half is not None:
         yield half
 
@@ -67,11 +69,13 @@ def image_times(
     batch_size: int | None = None,
     workers: int = 2,
     rounds: int = ROUNDS,
+    half: bool = False,
 ) -> list[Figure]:
     """Both loops and the rotations, on the networks and the batch of Rotating MNIST.
 
     An image is a row that is dealt. ``workers`` are the processes of each of the plain loop's two
-    data loaders; where it has none, it turns its images itself.
+    data loaders; where it has none, it turns its images itself. With ``half`` our loop is also
+    measured in bfloat16.
     """
     with isolated(0):
         digits = digits_to_time(images)
@@ -83,6 +87,9 @@ def image_times(
             OURS: lambda: step_ms(game, rows, training),
             PLAIN: lambda: plain.step_ms(steps),
         }
+        if half:
+            in_half = replace(training, precision="bf16")
+            measures[HALF] = lambda: step_ms(game, rows, in_half)
         for name, turn in _rotations(digits, batch).items():
             measures[name] = partial(mean_ms, turn, steps)
         found = in_turns(measures, rounds)
@@ -94,6 +101,10 @@ def image_times(
     pil = found.ratio(PIL, BILINEAR)
     return [
         Figure(OURS, found.ratio(PLAIN, OURS), "x plain", PLAIN_LIMIT, least=True, beside=both),
+        *(
+            Figure(name, found.ratio(PLAIN, name), "x plain", beside=speed(name))
+            for name in ((HALF,) if half else ())
+        ),
         *(
             Figure(name, 100 * found.ratio(name, OURS), "% of a step", beside=speed(name))
             for name in (BILINEAR, NEAREST)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal
 
 import torch
@@ -20,18 +20,34 @@ def computing(encoder: nn.Module, precision: Precision, compiled: bool) -> Itera
 
     The encoder alone: it is nearly all of a step, and beliefs about u in eight bits would blur it.
     """
-    half = _Half() if precision == "bf16" else None
-    hooks = [] if half is None else [
+    with _in_half(encoder) if precision == "bf16" else nullcontext():
+        if compiled:
+            encoder.compile()
+        try:
+            yield
+        finally:
+            if compiled:
+                encoder._compiled_call_impl = None  # nothing of it is to be pickled or copied
+
+
+@contextmanager
+def _in_half(encoder: nn.Module) -> Iterator[None]:
+    """One that has ``in_bfloat16`` knows which of its layers bear it; of others all do."""
+    if hasattr(encoder, "in_bfloat16"):
+        before, encoder.in_bfloat16 = encoder.in_bfloat16, True
+        try:
+            yield
+        finally:
+            encoder.in_bfloat16 = before
+        return
+    half = _Half()
+    hooks = [
         encoder.register_forward_pre_hook(half.begin),
         encoder.register_forward_hook(half.end, always_call=True),
-    ]  # fmt: skip
-    if compiled:
-        encoder.compile()
+    ]
     try:
         yield
     finally:
-        if compiled:
-            encoder._compiled_call_impl = None  # nothing of it is to be pickled or copied
         for hook in hooks:
             hook.remove()
 
