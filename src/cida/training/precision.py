@@ -34,11 +34,12 @@ def computing(encoder: nn.Module, precision: Precision, compiled: bool) -> Itera
 def _in_half(encoder: nn.Module) -> Iterator[None]:
     """One that has ``in_bfloat16`` knows which of its layers bear it; of others all do."""
     if hasattr(encoder, "in_bfloat16"):
-        before, encoder.in_bfloat16 = encoder.in_bfloat16, True
+        before = encoder.in_bfloat16
+        vars(encoder)["in_bfloat16"] = True
         try:
             yield
         finally:
-            encoder.in_bfloat16 = before
+            vars(encoder)["in_bfloat16"] = before
         return
     half = _Half()
     hooks = [
