@@ -20,7 +20,8 @@ def site(tmp_path_factory):
     shutil.copytree(ROOT / "docs", room / "docs", ignore=made)
     for name in ("examples", "tests"):  # what pages link to
         shutil.copytree(ROOT / name, room / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "CHANGELOG.md", room)
+    for name in ("CHANGELOG.md", "SECURITY.md"):
+        shutil.copy(ROOT / name, room)
     build = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q"]
     alone = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
     ended = subprocess.run(

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -25,10 +25,10 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
         return {name: _member(archive, f"{name}.npy") for name in names if f"{name}.npy" in there}
 
 
-def map_array(path: Path) -> Array:
-    """The array of an npy file, which is read as it is used."""
+def map_array(path: Path, mode: Literal["r", "c"] = "r") -> Array:
+    """The array of an npy file, read as it is used; with "c" it may be changed in memory."""
     with _naming_faults():
-        return np.lib.format.open_memmap(path, mode="r")
+        return np.lib.format.open_memmap(path, mode=mode)
 
 
 def _member(archive: zipfile.ZipFile, member: str) -> Array:

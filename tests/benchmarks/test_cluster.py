@@ -129,6 +129,8 @@ def test_an_interrupted_command_ends_and_its_workers_are_free_again(worker, tmp_
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that starts tests in the background has Ctrl-C ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     worker.wait(lambda: any(worker.busy().values()))
     time.sleep(1)
@@ -204,9 +206,11 @@ def test_a_scheduler_without_cida_is_told(tmp_path, without_cida):
         Workers.wait(lambda: (tmp_path / "where").exists())
         address = json.loads((tmp_path / "where").read_text())["address"]
         told = r"the scheduler tcp://.* cannot load cida \(.*none.*\); install there"
-        with pytest.raises(JobError, match=told):
-            run_grid(tasks_in(tmp_path), None, lambda _: None, address)
-        scheduler.kill()
+        try:
+            with pytest.raises(JobError, match=told):
+                run_grid(tasks_in(tmp_path), None, lambda _: None, address)
+        finally:
+            scheduler.kill()
 
 
 def test_a_cluster_without_workers_is_told(workers, tmp_path, monkeypatch):

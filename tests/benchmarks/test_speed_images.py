@@ -29,7 +29,7 @@ def rows(digits):
 
 @pytest.fixture
 def ours(rows):
-    return speed_images._ours(rows, 1, 8)
+    return speed_images.image_game(rows, 1, 8)
 
 
 def moved(parts, act):
@@ -53,7 +53,7 @@ def test_the_digits_are_as_many_as_asked_for_and_like_mnists():
 
 
 def test_both_loops_have_the_batches_of_the_preset(rows):
-    _, training = speed_images._ours(rows, 3, None)
+    _, training = speed_images.image_game(rows, 3, None)
     assert (training.source_batch_size, training.batch_size, training.steps) == (128, 256, 6)
 
 

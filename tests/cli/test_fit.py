@@ -348,8 +348,11 @@ def test_bad_words_for_predict_are_one_sentence(
     [
         ('{"world": "sine"}', "a run of sine; tables are predicted by runs of cida fit."),
         ("{", "run.json cannot be read ("),
-        ("[]", "run.json cannot be read ("),
-        ('{"world": "table"}', "run.json is not as cida writes it (KeyError('table'))."),
+        ("[]", "run.json is not as cida writes it (it is [], which is no object)."),
+        (
+            '{"world": "table"}',
+            "run.json is not as cida writes it (it is None, which is no object).",
+        ),
     ],
 )
 def test_a_run_that_is_no_table_model_is_one_sentence(files, tmp_path, capsys, text, said):

@@ -239,9 +239,9 @@ def test_a_model_of_eleven_indices_takes_eleven(multi, edf, tmp_path, capsys):
     [
         ({"run": ""}, "which has no run.json; give the folder of one run, such as runs/"),
         ({"run": "sine"}, "a run of sine; recordings are predicted by runs of sleep-intra, "),
-        ({"run": "list"}, "run.json is not as cida writes it."),
+        ({"run": "list"}, "run.json is not as cida writes it (it is [], which is no object)."),
         ({"run": "garbled"}, "run.json cannot be read ("),
-        ({"run": "empty"}, "run.json is not as cida writes it (KeyError('settings'))."),
+        ({"run": "empty"}, "run.json is not as cida writes it ('settings')."),
         ({"run": "lost"}, "there is no model file at "),
         ({"index": ("63", "70")}, "index has 2 numbers and the model was trained with 1; give"),
         ({"index": ("nan",)}, "index is nan; it must be numbers."),

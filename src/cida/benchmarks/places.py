@@ -9,7 +9,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
@@ -187,7 +187,9 @@ def _check_scheduler(address: str) -> None:
             return str((await scheduler.identity())["type"])
 
     try:
-        found = asyncio.run(asyncio.wait_for(ask(), PATIENCE))
+        # In a thread of its own: a notebook has a loop that runs already.
+        with ThreadPoolExecutor(1) as thread:
+            found = thread.submit(asyncio.run, asyncio.wait_for(ask(), PATIENCE)).result()
     except ValueError as error:
         raise ValueError(
             f"scheduler is {address!r}, which is no address ({error}); write it as dask scheduler "

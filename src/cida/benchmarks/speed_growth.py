@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from cida.arrays import map_array
 from cida.batch import Rows
 from cida.benchmarks.speed import (
     Effort,
@@ -152,7 +153,7 @@ def _part(rows: int, generator: np.random.Generator) -> dict[str, Array]:
 def mapped_rows(folder: Path) -> Rows:
     """The rows of `write_rows`; nothing but what a batch asks for is in memory."""
     x, y, u = (
-        torch.from_numpy(to_be_dealt(np.load(folder / f"{name}.npy", mmap_mode="c")))
+        torch.from_numpy(to_be_dealt(map_array(folder / f"{name}.npy", "c")))
         for name in ("X", "y", "u")
     )
     labelled = torch.from_numpy(np.memmap(folder / "labelled", bool, "w+", shape=(len(y),)))

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from cida.arrays import map_array
 from cida.batch import Batch, Rows
 from cida.benchmarks.recipes import Recipe, recipes
 from cida.benchmarks.rotating import ROTATING_DIGITS, Turning
@@ -142,7 +143,7 @@ def signals_game(path: Path) -> Played:
     np.save(path, rng.normal(size=(SEGMENTS, SAMPLES)).astype(np.float16))
     age = torch.from_numpy(rng.uniform(44, 90, SEGMENTS))
     rows = NightRows(
-        [np.load(path, mmap_mode="r")],
+        [map_array(path)],
         torch.zeros(SEGMENTS),
         torch.arange(SEGMENTS),
         torch.from_numpy(rng.integers(0, STAGES, SEGMENTS)),
