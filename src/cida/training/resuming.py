@@ -218,7 +218,7 @@ def _identity(game: Game, rows: Rows, settings: Any) -> str:
 
 def _bytes(tensor: Tensor) -> Any:
     if tensor.dim() and len(tensor) and tensor.stride(0) == 0:
-        tensor = tensor[:1].clone()  # one number for all rows, which is not to be written out
+        tensor = torch.tensor(tensor[:1].tolist())  # one number for all rows: not written out
     return tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
 
 
