@@ -102,7 +102,8 @@ def print_json(verb: str, **words: Any) -> None:
 
 def folder_words(folder: Path) -> dict[str, Any]:
     """What a folder of runs has for programs: its results, and the files that are in it."""
-    files = sorted(path.resolve() for path in folder.iterdir() if path.is_file())
+    # Not the hidden ones: the lock is gone when the command is.
+    files = sorted(p.resolve() for p in folder.glob("[!.]*") if p.is_file())
     results = json.loads((folder / "results.json").read_text())
     return {"folder": folder.resolve(), "files": files, "results": results}
 
