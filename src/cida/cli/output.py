@@ -28,7 +28,6 @@ __all__ = [
     "named_warnings",
     "print_json",
     "say",
-    "table_words",
 ]
 
 ENDLESS = 100_000  # columns: a line in a file ends where the sentence does
@@ -108,13 +107,6 @@ def folder_words(folder: Path) -> dict[str, Any]:
     return {"folder": folder.resolve(), "files": files, "results": results}
 
 
-def table_words(table: Table) -> dict[str, Any]:
-    """A table for programs: a number where a cell is one."""
-    heads, *lines = _cells(table)
-    rows = [dict(zip(heads, map(_number, line), strict=True)) for line in lines]
-    return {"title": _text(table.title), "rows": rows}
-
-
 def _tabbed(table: Table) -> str:
     titles = [] if table.title is None else [_text(table.title)]
     return "\n".join([*titles, *("\t".join(line) for line in _cells(table))]) + "\n"
@@ -125,13 +117,6 @@ def _cells(table: Table) -> list[tuple[str, ...]]:
     heads = tuple(_text(column.header) for column in table.columns)
     columns = ([_text(cell) for cell in column.cells] for column in table.columns)
     return [heads, *zip(*columns, strict=True)]
-
-
-def _number(cell: str) -> float | str:
-    try:
-        return float(cell.replace(",", ""))
-    except ValueError:
-        return cell
 
 
 def _text(cell: Any) -> str:
