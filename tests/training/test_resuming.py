@@ -185,6 +185,14 @@ def test_a_checkpoint_of_another_training_is_not_gone_on_with(world, tmp_path, c
         assert_same(fit(other, **more), whole)
 
 
+def test_ctrl_c_in_the_last_round_is_heard_and_the_training_is_kept(world, tmp_path, monkeypatch):
+    whole = fit(world)
+    cut_off(world, tmp_path, STEPS)
+    monkeypatch.setattr("cida.games.Adversarial.moves", None)  # there is nothing left to play
+    with resumable(tmp_path):
+        assert_same(fit(world), whole)
+
+
 def test_a_second_ctrl_c_does_not_wait(world, tmp_path):
     def twice(event):
         if event.step == 10:

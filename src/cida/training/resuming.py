@@ -189,6 +189,8 @@ class Stopping:
         trace: TracebackType | None,
     ) -> None:
         self._leave()
+        if kind is None and self.heard is not None:  # it came in the last round
+            self.obey()
 
     def wanted(self, step: int) -> bool:
         """Whether training is to stop here, on all ranks alike."""
