@@ -165,10 +165,11 @@ def _page(command: str, found: Mapping[str, Sequence[Figure]]) -> str:
     """The tables as a page of Markdown, with what they were measured on."""
     facts = _machine()
     told = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    busy = (
-        "by the processor's clock, since torch has one thread"
+    timed = (
+        "steps, peak, costs and growth are timed by the processor's clock, since torch has one "
+        "thread, all else by the wall's"
         if facts["threads"] == 1
-        else "by the wall's clock"
+        else "all are timed by the wall's clock"
     )
     lines = [
         "# Performance",
@@ -183,8 +184,7 @@ def _page(command: str, found: Mapping[str, Sequence[Figure]]) -> str:
         f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gb']:.0f} GB; "
         f"{facts['threads']} thread{'s' if facts['threads'] > 1 else ''} of torch; {told}. When it "
         f"ended, {facts['load']:.1f} processes wanted a core, its own among them. Figures are "
-        f"medians of interleaved rounds; steps, peak, costs and growth are timed {busy}, all else "
-        "by the wall's.",
+        f"medians of interleaved rounds; {timed}.",
         "",
     ]
     for name, figures in found.items():
