@@ -15,6 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from cida.board import Board, shared_board
+
 __all__ = [
     "anywhere",
     "average",
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 APART = 1_000_003  # between the seeds of ranks: what is drawn on the fly differs from rank to rank
+_boards: list[Board] = []  # the one that is in use, if ranks have one
 
 
 @contextmanager
@@ -43,10 +46,14 @@ def together() -> Iterator[None]:
         torch.cuda.set_device(_place())
     dist.init_process_group("cpu:gloo,cuda:nccl" if graphics else "gloo")
     try:
+        if (board := shared_board(number(), count())) is not None:
+            _boards.append(board)
         yield
         # A rank that leaves while another still sends would abort it.
         dist.barrier()
     finally:
+        while _boards:
+            _boards.pop().leave()
         dist.destroy_process_group()
 
 
@@ -82,12 +89,13 @@ def mean(values: Tensor, weights: Tensor | None = None) -> Tensor:
             return values.mean()
         return (values * weights).sum() / weights.sum().clamp(min=1)
     total = values.sum() if weights is None else (values * weights).sum()
-    rows = total.new_tensor(len(values)) if weights is None else weights.sum().to(total.dtype)
-    every = torch.stack([total.detach(), rows.detach()])
-    dist.all_reduce(every)
-    whole = every[1].clamp(min=1)
-    own = count() * total / whole
-    return own + (every[0] / whole - own).detach()
+    rows = len(values) if weights is None else weights.sum().item()
+    every = torch.tensor([total.item(), rows], dtype=torch.float64)
+    _add(every)
+    value, whole = every.tolist()
+    whole = max(1.0, whole)
+    own: Tensor = total * (count() / whole)
+    return own.add(value / whole - own.item())
 
 
 def average(tensors: Iterable[Tensor]) -> None:
@@ -96,11 +104,11 @@ def average(tensors: Iterable[Tensor]) -> None:
     if count() == 1 or not kept:
         return
     whole = torch.cat([tensor.reshape(-1) for tensor in kept])
-    dist.all_reduce(whole)
+    _add(whole)
     whole /= count()
     parts = torch.split(whole, [tensor.numel() for tensor in kept])
-    for tensor, part in zip(kept, parts, strict=True):
-        tensor.copy_(part.view_as(tensor))
+    means = [part.view_as(tensor) for tensor, part in zip(kept, parts, strict=True)]
+    torch._foreach_copy_(kept, means)
 
 
 def anywhere(flag: bool) -> bool:
@@ -108,7 +116,7 @@ def anywhere(flag: bool) -> bool:
     if count() == 1:
         return flag
     told = torch.tensor(float(flag))
-    dist.all_reduce(told, dist.ReduceOp.MAX)
+    _add(told)
     return bool(told)
 
 
@@ -120,6 +128,14 @@ def shared(numbers: Iterable[int]) -> set[int]:
     every: list[set[int]] = [set()] * count()
     dist.all_gather_object(every, own)
     return set.intersection(*every)
+
+
+def _add(numbers: Tensor) -> None:
+    """Puts the sum over ranks into this tensor."""
+    if _boards and not numbers.is_cuda:
+        _boards[-1].add(numbers)
+    else:
+        dist.all_reduce(numbers)
 
 
 def own_seed(seed: int) -> int:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import median
 
 from cida import ranks
@@ -14,25 +15,40 @@ from cida.benchmarks.speed import Effort, Figure, step_ms
 __all__ = ["rank_figures"]
 
 STEPS_FOR_ONE = 5  # a step on images takes so many times as long as one on points
-ROUNDS = 3
+ROUNDS = 5
 LEAST = 1.6
 
 
 def rank_figures(effort: Effort) -> Iterator[Figure]:
-    """The same batches by one rank and by two, in turns; each process has one thread."""
+    """One rank and two, in turns; each process has one thread.
+
+    Two ranks share the batch of the one, which gives the same model sooner, or have as many rows
+    each, which is how larger batches are trained.
+    """
     steps = effort.share(STEPS_FOR_ONE)
-    pairs = [(_launched(1, steps), _launched(2, steps)) for _ in range(ROUNDS)]
-    one, two = (median(times) for times in zip(*pairs, strict=True))
-    ratio = median(alone / beside for alone, beside in pairs)
-    words = f"{one:.1f} ms a step with 1 rank, {two:.1f} ms with 2"
-    yield Figure("2 ranks of one thread", ratio, "x 1 rank", LEAST, least=True, beside=words)
+    rounds = [
+        (_launched(1, steps, 1), _launched(2, steps, 1), _launched(2, steps, 2))
+        for _ in range(ROUNDS)
+    ]
+    alone, shared, doubled = (median(times) for times in zip(*rounds, strict=True))
+    ratios = [(one / two, 2 * one / both) for one, two, both in rounds]
+    same_batch, same_share = (median(each) for each in zip(*ratios, strict=True))
+    words = f"{alone:.1f} ms a step with 1 rank, {{:.1f}} ms with 2".format
+    yield Figure(
+        "2 ranks of one thread that share a batch",
+        same_batch, "x 1 rank", LEAST, least=True, beside=words(shared),
+    )  # fmt: skip
+    yield Figure(
+        "2 ranks of one thread with such a batch each, rows a second",
+        same_share, "x 1 rank", LEAST, least=True, beside=words(doubled),
+    )  # fmt: skip
 
 
-def _launched(count: int, steps: int) -> float:
+def _launched(count: int, steps: int, times: int) -> float:
     """Milliseconds a step, as torchrun's first process prints them."""
     words = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
     told = subprocess.run(
-        [sys.executable, *words, "-m", __name__, str(steps)],
+        [sys.executable, *words, "-m", __name__, str(steps), str(times)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         text=True,
@@ -43,8 +59,8 @@ def _launched(count: int, steps: int) -> float:
     return float(told.stdout)
 
 
-def _measure(steps: int) -> None:
-    """What each rank does."""
+def _measure(steps: int, times: int) -> None:
+    """What each rank does, on a batch so many times that of the recipe."""
     from cida.benchmarks.speed_images import digits_to_time, image_game
     from cida.datasets.rotating import fresh_angles
     from cida.training import isolated
@@ -52,10 +68,11 @@ def _measure(steps: int) -> None:
     with ranks.together(), isolated(0):
         rows = fresh_angles(digits_to_time(4000), 0)
         game, training = image_game(rows, steps, None)
-        found = step_ms(game, rows, training)
+        sizes = {n: times * getattr(training, n) for n in ("batch_size", "source_batch_size")}
+        found = step_ms(game, rows, replace(training, **sizes))
         if ranks.leads():
             sys.stdout.write(f"{found}\n")
 
 
 if __name__ == "__main__":
-    _measure(int(sys.argv[1]))
+    _measure(int(sys.argv[1]), int(sys.argv[2]))

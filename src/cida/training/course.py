@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from cida.batch import Batch
 from cida.games import Game, Move
+from cida.training.descent import Descent
 from cida.training.health import ROUNDS_APART, Look
 from cida.training.resuming import State
 
@@ -156,10 +157,10 @@ class Log:
 
 @dataclass(frozen=True)
 class Course:
-    """The players, their optimisers, the average, what is drawn next, and what was told."""
+    """The players, their descents, the average, what is drawn next, and what was told."""
 
     game: Game
-    optimisers: Mapping[str, torch.optim.Optimizer]
+    descents: Mapping[str, Descent]
     average: Average
     draws: torch.Generator
     log: Log
@@ -169,9 +170,8 @@ class Course:
         tensors = {f"game.{name}": tensor for name, tensor in self.game.state().items()}
         tensors |= {f"average.{n}": tensor for n, tensor in enumerate(self.average.mean)}
         tensors |= {"draws": self.draws.get_state(), "random": torch.get_rng_state()}
-        for player, optimiser in self.optimisers.items():
-            for n, kept in optimiser.state_dict()["state"].items():
-                tensors |= {f"optimiser.{player}.{n}.{name}": t for name, t in kept.items()}
+        for player, descent in self.descents.items():
+            tensors |= {f"descent.{player}.{name}": t for name, t in descent.state().items()}
         return State(step, tensors, {"updates": self.average.updates, "log": self.log.words()})
 
     def finished(self, step: int) -> State:
@@ -188,12 +188,8 @@ class Course:
         means = _under("average.", state.tensors)
         torch._foreach_copy_(self.average.mean, [means[str(n)] for n in range(len(means))])
         self.average.updates = state.words["updates"]
-        for player, optimiser in self.optimisers.items():
-            kept: dict[int, dict[str, Tensor]] = {}
-            for name, tensor in _under(f"optimiser.{player}.", state.tensors).items():
-                number, _, what = name.partition(".")
-                kept.setdefault(int(number), {})[what] = tensor
-            optimiser.load_state_dict({**optimiser.state_dict(), "state": kept})
+        for player, descent in self.descents.items():
+            descent.restore(_under(f"descent.{player}.", state.tensors))
         self.draws.set_state(state.tensors["draws"])
         torch.set_rng_state(state.tensors["random"])
 

@@ -17,6 +17,7 @@ from cida.games import Game, Move
 from cida.scratch import few
 from cida.training.course import Average, Callback, Course, Event, Log
 from cida.training.curriculum import Curriculum, Sampler
+from cida.training.descent import Descent
 from cida.training.precision import Precision, computing
 from cida.training.resuming import Checkpoints, Stopping
 
@@ -115,15 +116,10 @@ class Trainer:
 
     def _course(self, game: Game) -> Course:
         t = self.training
-        optimisers = {
-            name: torch.optim.AdamW(
-                parameters, t.learning_rate, weight_decay=t.weight_decay, fused=True
-            )
-            for name, parameters in game.players().items()
-        }
+        descents = {name: Descent(own, t.weight_decay) for name, own in game.players().items()}
         average = Average([game.encoder, game.predictor], t.averaging)
         draws = torch.Generator().manual_seed(t.seed)
-        return Course(game, optimisers, average, draws, Log(t.steps, t.events, self.callbacks))
+        return Course(game, descents, average, draws, Log(t.steps, t.events, self.callbacks))
 
     def _resume(self, course: Course, checkpoints: Checkpoints | None) -> int:
         """How many rounds are done; the course is put where it stood after them."""
@@ -135,15 +131,12 @@ class Trainer:
 
     def _make(self, move: Move, course: Course, rate: float) -> None:
         """One player's step."""
-        optimiser = course.optimisers[move.player]
-        group = optimiser.param_groups[0]
-        group["lr"] = rate
-        for parameter in group["params"]:  # zero_grad asks a profiler first
-            parameter.grad = None
+        descent = course.descents[move.player]
+        descent.forget()
         move.total.backward()  # type: ignore[no-untyped-call]
         if ranks.count() > 1:
-            ranks.average(p.grad for p in group["params"] if p.grad is not None)
-        optimiser.step()
+            ranks.average(descent.gradients)
+        descent.step(rate)
         course.log.add(move)
 
     def _finish(self, course: Course, checkpoints: Checkpoints | None) -> None:
