@@ -29,6 +29,7 @@ from cida.games.base import frozen, joined
 from cida.networks import TabularEncoder
 from cida.space import Line
 from cida.training import Training, isolated
+from cida.training.descent import Descent
 
 __all__ = [
     "STEP_LIMIT",
@@ -94,23 +95,21 @@ def floor_of(game: Adversarial, rows: Rows, training: Training) -> Callable[[], 
     given = [x, game.space.embed(u).to(x.dtype)] if game.index_in_encoder else [x]
     target = game.discriminator.target(everyone.u).to(x.dtype)
     rate, head = training.learning_rate, game.discriminator
-    discriminate = torch.optim.AdamW(head.parameters(), rate, fused=True)
-    players: list[nn.Parameter] = game.players()["encoder"]
-    encode = torch.optim.AdamW(players, rate, fused=True)
+    discriminate, encode = (Descent(game.players()[who]) for who in ("discriminator", "encoder"))
 
     def step() -> None:
         game.train()  # a training in between leaves the game at rest
         z_source, z = torch.split(game.encoder(*given), [len(source), len(everyone)])
         for _ in range(game.discriminator_steps):
-            discriminate.zero_grad()
+            discriminate.forget()
             head.score(head(z.detach()), target).mean().backward()  # type: ignore[no-untyped-call]
-            discriminate.step()
+            discriminate.step(rate)
         with frozen(head):
             adversarial = head.score(head(z), target).mean()
         prediction = cross_entropy(game.predictor(z_source), source.y).mean()
-        encode.zero_grad()
+        encode.forget()
         (prediction - game.lambda_d * adversarial).backward()  # type: ignore[no-untyped-call]
-        encode.step()
+        encode.step(rate)
 
     return step
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 __all__ = ["Descent"]
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
-MEAN, SQUARE, STEPS = "exp_avg", "exp_avg_sq", "step"  # as torch calls them
 
 
 class Descent:
@@ -26,7 +25,7 @@ class Descent:
         self.weight_decay = weight_decay
         self.means = [torch.zeros_like(p) for p in self.parameters]
         self.squares = [torch.zeros_like(p) for p in self.parameters]
-        self.steps = [torch.zeros((), device=p.device) for p in self.parameters]
+        self.taken = [0] * len(self.parameters)  # steps of each
 
     def forget(self) -> None:
         """Drops the gradients of the last step."""
@@ -40,15 +39,18 @@ class Descent:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        gradients = self.gradients
-        if not gradients:
-            return
-        kept: list[list[Tensor]] = [[*self.parameters], self.means, self.squares, self.steps]
-        if len(gradients) < len(self.parameters):
-            moving = [n for n, p in enumerate(self.parameters) if p.grad is not None]
-            kept = [[tensors[n] for n in moving] for tensors in kept]
-        parameters, means, squares, steps = kept
-        torch._foreach_add_(steps, 1)
+        moving = [n for n, p in enumerate(self.parameters) if p.grad is not None]
+        for n in moving:
+            self.taken[n] += 1
+        # Parameters that took as many steps move in one call, with one tensor that says how many.
+        for taken in sorted({self.taken[n] for n in moving}):
+            self._move([n for n in moving if self.taken[n] == taken], taken, rate)
+
+    def _move(self, numbers: list[int], taken: int, rate: float) -> None:
+        kept = self.parameters, self.means, self.squares
+        parameters, means, squares = ([tensors[n] for n in numbers] for tensors in kept)
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        steps = [torch.tensor(float(taken), device=parameters[0].device)] * len(numbers)
         torch._fused_adamw_(
             parameters, gradients, means, squares, [], steps,
             lr=rate, beta1=BETAS[0], beta2=BETAS[1], weight_decay=self.weight_decay, eps=EPSILON,
@@ -56,11 +58,14 @@ class Descent:
         )  # fmt: skip
 
     def state(self) -> dict[str, Tensor]:
-        """All that it remembers, by the parameter's number."""
-        kept = {MEAN: self.means, SQUARE: self.squares, STEPS: self.steps}
-        return {f"{n}.{name}": t for name, tensors in kept.items() for n, t in enumerate(tensors)}
+        """All that it remembers."""
+        kept = {"mean": self.means, "square": self.squares}
+        named = {f"{name}.{n}": t for name, tensors in kept.items() for n, t in enumerate(tensors)}
+        return {**named, "taken": torch.tensor(self.taken)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Takes back what `state` gave."""
-        for name, tensor in self.state().items():
-            tensor.copy_(state[name])
+        for n, (mean, square) in enumerate(zip(self.means, self.squares, strict=True)):
+            mean.copy_(state[f"mean.{n}"])
+            square.copy_(state[f"square.{n}"])
+        self.taken = state["taken"].tolist()
