@@ -55,8 +55,11 @@ with cida.together():
     assert anywhere(number() == count() - 1)
     assert not anywhere(False)
     assert shared({1, 2 + number(), 5}) == ({1, 5} if count() == 2 else {1, 2, 5})
-    if leads():
-        save_file(kept, sys.argv[1])
+    first = leads()
+with cida.together():  # again
+    kept["again"] = mean(torch.full((2,), float(number())))
+if first:
+    save_file(kept, sys.argv[1])
 """
 
 
@@ -110,6 +113,12 @@ def test_averages_are_over_ranks(made):
     one, two = (found["average"] for found in made)
     assert one.tolist() == [0, 0, 0, 0, 0]
     assert two.tolist() == [0.5, 0.5, 0.5, 0.5, 5]
+
+
+def test_ranks_can_come_together_again(made):
+    one, two = made
+    assert float(one["again"]) == 0
+    assert float(two["again"]) == 0.5
 
 
 def test_alone_nothing_is_shared(monkeypatch):

@@ -7,6 +7,7 @@ usual case: there everything here does nothing.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from cida.board import Board, shared_board
 
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 APART = 1_000_003  # between the seeds of ranks: what is drawn on the fly differs from rank to rank
+_times = itertools.count()  # that ranks came together
 _boards: list[Board] = []  # the one that is in use, if ranks have one
 
 
@@ -44,7 +47,14 @@ def together() -> Iterator[None]:
     graphics = torch.cuda.is_available()
     if graphics:
         torch.cuda.set_device(_place())
-    dist.init_process_group("cpu:gloo,cuda:nccl" if graphics else "gloo")
+    # The second time, each must not find the addresses that the others had the first time.
+    meeting, rank, everyone = next(rendezvous("env://"))
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if graphics else "gloo",
+        store=dist.PrefixStore(f"cida-{next(_times)}", meeting),  # type: ignore[attr-defined]
+        rank=rank,
+        world_size=everyone,
+    )
     try:
         if (board := shared_board(number(), count())) is not None:
             _boards.append(board)

@@ -67,13 +67,15 @@ def step_figures(effort: Effort) -> Iterator[Figure]:
 
 
 def step_over_floor(
-    name: str, made: Callable[[], Played], steps: int, rounds: int = ROUNDS
+    name: str, made: Callable[[], Played], steps: int, rounds: int = 3 * ROUNDS
 ) -> Figure:
-    """A full step (data, game, optimisers, averaging) against its floor.
+    """A full step (data, game, descents, averaging) against its floor.
 
     The floor is a bare loop over one fixed batch: the same forward passes, losses, backward passes
-    and optimiser steps in the same order, and nothing else.
+    and descents in the same order, and nothing else. Rounds are many and short, since what else the
+    machine does comes and goes within seconds.
     """
+    steps = max(2, steps // 3)
     with isolated(0):
         game, rows, training = made()
         timed = Training(**{**vars(training), "steps": 2 * steps, "events": 2, "curriculum": 0.0})
