@@ -87,6 +87,8 @@ class Histogram(Discriminator):
         else:
             sharpness = 0.5 / float(self.bandwidth) ** 2
             near = torch.softmax(distance.square_().mul_(-sharpness), dim=1)
+        if not self.smoothing:
+            return near
         return (1 - self.smoothing) * near + self.smoothing / len(self.anchors)
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:

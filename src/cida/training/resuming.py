@@ -32,6 +32,7 @@ __all__ = ["CheckpointWarning", "Checkpoints", "State", "Stopping", "resumable"]
 
 KEPT = 2  # the last two: one may be damaged
 SECONDS = 30.0  # between two checkpoints
+FORMAT = 2  # of what a state holds, and under which names
 TOGETHER = 20  # rounds between which ranks ask each other whether one is due
 NAME = re.compile(r"step-(\d+)-([0-9a-f]{16})\.safetensors")
 
@@ -206,7 +207,7 @@ class Stopping:
 def _identity(game: Game, rows: Rows, settings: Any) -> str:
     """A hash of all that decides a training: settings, rows, first weights, versions, threads."""
     words = [
-        asdict(settings), type(game).__name__, torch.__version__, torch.get_num_threads(),
+        FORMAT, asdict(settings), type(game).__name__, torch.__version__, torch.get_num_threads(),
         ranks.count(), len(rows),
     ]  # fmt: skip
     hashed = hashlib.sha256(json.dumps(words, default=str).encode())
