@@ -10,6 +10,7 @@ import pytest
 from torch import nn
 
 import cida
+from cida.estimators.header import read_classes
 from cida.estimators.table import TableModel, hold_out, read_rows
 from cida.estimators.table_predictor import TablePredictor
 from cida.networks import SignalEncoder, TabularEncoder
@@ -183,3 +184,9 @@ def test_a_run_json_that_is_none_is_told_in_one_sentence(tmp_path, words, told):
     (tmp_path / "run.json").write_text(words)
     with pytest.raises(cida.ModelFileError, match=told):
         cida.load(tmp_path)
+
+
+@pytest.mark.parametrize(("values", "kind"), [([300, 1], "int8"), (["red", "green"], "int64")])
+def test_classes_of_another_type_than_the_file_says_are_refused(values, kind):
+    with pytest.raises(ValueError, match=f"classes are not all of the dtype '{kind}'"):
+        read_classes(values, kind)

@@ -168,3 +168,13 @@ def test_the_header_is_plain_json_that_any_tool_can_read(written):
     length = int.from_bytes(content[:8], "little")
     metadata = json.loads(content[8 : 8 + length])["__metadata__"]
     assert json.loads(metadata["cida"])["classes"] == ["a", "ü"]
+
+
+def test_of_a_long_cause_the_beginning_is_told(tmp_path):
+    """safetensors quotes what it could not read, which may be the whole file."""
+    header = json.dumps({"__metadata__": " ".join(["word"] * 5000)}).encode()
+    path = tmp_path / "model"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ModelFileError, match="damaged or cut short") as caught:
+        read_model_file(path)
+    assert len(str(caught.value)) < 500

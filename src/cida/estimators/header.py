@@ -80,7 +80,10 @@ def read_classes(values: Any, kind: Any) -> np.ndarray[Any, Any]:
         raise ValueError(f"dtype is {kind!r}, which is no type of classes")
     if len(names) < 2:
         raise ValueError(f"classes are {names!r}, and there must be two at least")
-    classes = np.array(values, dtype=object if dtype.hasobject else dtype)
+    try:
+        classes = np.array(values, dtype=object if dtype.hasobject else dtype)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"classes are not all of the dtype {kind!r}") from None
     if len(set(classes.tolist())) < len(classes):
         raise ValueError("classes has one of them twice")
     return classes
