@@ -165,6 +165,13 @@ def test_a_damaged_line_of_events_is_named_by_its_number(demo, tmp_path, line, c
     assert "is damaged in line 3" in refused(capsys, run)
 
 
+def test_events_that_go_back_in_time(demo, tmp_path, capsys):
+    run = copied(demo, tmp_path)
+    lines = (run / "events.jsonl").read_text().splitlines()
+    (run / "events.jsonl").write_text("\n".join([*lines[:2], lines[0]]) + "\n")
+    assert "is damaged in line 3 (step" in refused(capsys, run)
+
+
 @pytest.mark.parametrize("words", ["{", "[]", '{"world": "table"}'])
 def test_a_damaged_run_json(fitted, tmp_path, words, capsys):
     run = copied(fitted, tmp_path)

@@ -128,7 +128,10 @@ def _read_events(path: Path) -> dict[int | None, list[Event]]:
     for number, line in enumerate(lines, start=1):
         try:
             event = from_words(_Line, _known(parse_json(line)))
-            events.setdefault(event.model, []).append(event.event())
+            told = events.setdefault(event.model, [])
+            if told and event.step <= told[-1].step:
+                raise ValueError(f"step {event.step} after step {told[-1].step}")
+            told.append(event.event())
         except ValueError as error:
             raise ValueError(
                 f"{path} is damaged in line {number} ({error}); run it again."

@@ -62,6 +62,7 @@ def test_of_several_versions_the_newest_is_read(table):
     [
         ("nsrrid,age\n1,50\n", {}, "has no column age_s1 or nsrr_age; name the one with the age"),
         ("id,age_s1\n1,50\n", {}, "has no column nsrrid; its first ones are id, age_s1"),
+        ('id,age_s1,"a\nb"\n1,50,2\n', {}, "its first ones are id, age_s1, a b"),
         ("nsrrid,age_s1\n1,50\n", {"age": "years"}, "has no column years"),
         ("nsrrid,age_s1\n1,50\n", {"height": "age_s1"}, "columns has 'height'; the indices are"),
         ("nsrrid,age_s1\n7,50\n007,50\n", {}, r"has subject 7 twice \(again in line 3\)"),

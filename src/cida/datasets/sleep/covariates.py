@@ -86,7 +86,7 @@ def _place(names: Sequence[str], name: str, path: Path) -> int:
     if name.strip().lower() not in names:
         raise ValueError(
             f"{path} has no column {name}; {did_you_mean(name, names)}its first ones are "
-            f"{', '.join(names[:8])}."
+            f"{', '.join(' '.join(known.split()) for known in names[:8])}."
         )
     return names.index(name.strip().lower())
 
