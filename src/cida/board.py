@@ -1,8 +1,7 @@
 """Sums over the ranks of one machine, through memory that they share.
 
-Two processes of one machine exchange their numbers in some microseconds this way. Through sockets,
-as gloo does it, each exchange puts both to sleep and wakes them again, which on small networks
-takes as long as the rest of a step.
+Through sockets, as gloo does it, each exchange puts processes to sleep and wakes them again, and a
+step on a small network has several.
 """
 
 from __future__ import annotations

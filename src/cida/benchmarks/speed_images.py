@@ -102,7 +102,14 @@ def image_times(
     return [
         Figure(OURS, found.ratio(PLAIN, OURS), "x plain", PLAIN_LIMIT, least=True, beside=both),
         *(
-            Figure(name, found.ratio(PLAIN, name), "x plain", PLAIN_LIMIT, True, beside=speed(name))
+            Figure(
+                name,
+                found.ratio(PLAIN, name),
+                "x plain",
+                PLAIN_LIMIT,
+                least=True,
+                beside=speed(name),
+            )
             for name in ((HALF,) if half else ())
         ),
         *(

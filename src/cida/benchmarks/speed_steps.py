@@ -48,16 +48,18 @@ Played = tuple[Adversarial, Rows, Training]
 STEP_LIMIT = 1.15
 SEGMENTS, SAMPLES, STAGES = 2000, 300, 4  # of a night's store: 30 s at 10 Hz
 TABLE_ROWS, NUMBERS = 20_000, 17
-DIGITS_ONE_IN, SIGNALS_ONE_IN = 5, 20  # their steps take so many times as long
+# Rounds are short, and steps on digits and signals take so many times as long.
+POINTS_ONE_IN, DIGITS_ONE_IN, SIGNALS_ONE_IN = 3, 15, 60
 
 
 def step_figures(effort: Effort) -> Iterator[Figure]:
     """A full step over its floor: toys with every head, digits, signals and tables."""
+    points = effort.share(POINTS_ONE_IN)
     for head in DISCRIMINATORS:
         if head == "flow" and find_spec("zuko") is None:
             continue
-        yield step_over_floor(f"circle, {head}", partial(circle_game, head), effort.steps)
-    yield step_over_floor("table of 20 columns", table_game, effort.steps)
+        yield step_over_floor(f"circle, {head}", partial(circle_game, head), points)
+    yield step_over_floor("table of 20 columns", table_game, points)
     yield step_over_floor("rotating digits", digits_game, effort.share(DIGITS_ONE_IN))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "segments.npy")
@@ -75,7 +77,6 @@ def step_over_floor(
     and descents in the same order, and nothing else. Rounds are many and short, since what else the
     machine does comes and goes within seconds.
     """
-    steps = max(2, steps // 3)
     with isolated(0):
         game, rows, training = made()
         timed = Training(**{**vars(training), "steps": 2 * steps, "events": 2, "curriculum": 0.0})
