@@ -383,3 +383,13 @@ def test_it_cannot_tell_discs_that_are_turned_against_each_other():
         assert not certificate(turned, world.u).dependence_found
         right = np.mean((turned[:, 0] > 0) == world.y)
         assert right > 0.9 if turns == 1 else right < 0.6
+
+
+def test_the_same_rows_have_the_same_certificate():
+    rng = np.random.default_rng(100)
+    u = rng.uniform(size=400)
+    z = rng.normal(size=(400, 2)) + u[:, None]
+    first = certificate(z, u).words()
+    torch.manual_seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    assert certificate(z, u).words() == first
