@@ -13,8 +13,9 @@ demo: $(VENV)/.installed
 	@echo "cida is installed in $(VENV): . $(BIN)/activate"
 	$(BIN)/cida demo
 
+# Bytecode is kept, whatever the shell says: the tests start cida a hundred times.
 test: lint browser
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
