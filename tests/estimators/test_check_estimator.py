@@ -5,7 +5,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from cida import CIDAClassifier, CIDARegressor
 
-
 STEPS = 100  # of the 300 that so few rows get by default: the checks are about manners
 
 

@@ -197,7 +197,7 @@ DISCRIMINATOR_CHECKS: list[Callable[[type[Discriminator], Setting], None]] = [
 def _train(head: Discriminator, z: Tensor, u: Tensor, steps: int = 300) -> None:
     optimiser = torch.optim.Adam(head.parameters(), lr=3e-3, fused=True)
     for _ in range(steps):
-        rows = torch.randint(len(z), (256,))  # small batches of many rows, so that none is learned
+        rows = torch.randint(len(z), (128,))  # small batches of many rows, so that none is learned
         optimiser.zero_grad()
         head.loss(head(z[rows]), u[rows]).mean().backward()  # type: ignore[no-untyped-call]
         optimiser.step()

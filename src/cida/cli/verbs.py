@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
@@ -20,7 +22,10 @@ class Verbs(Mapping[str, type]):
 
     def __getitem__(self, name: str) -> type:
         module, _, kind = self.homes[name].partition(":")
-        verb: type = getattr(import_module(f"cida.cli.{module}"), kind)
+        home = f"cida.cli.{module}"
+        if home not in sys.modules:
+            _import_at_once(home)
+        verb: type = getattr(sys.modules[home], kind)
         return verb
 
     def __iter__(self) -> Iterator[str]:
@@ -28,6 +33,18 @@ class Verbs(Mapping[str, type]):
 
     def __len__(self) -> int:
         return len(self.homes)
+
+
+def _import_at_once(module: str) -> None:
+    """Imports without looking for garbage, which takes its time and finds none."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        import_module(module)
+    finally:
+        gc.freeze()  # what is imported stays, and need not be looked through ever again
+        if collecting:
+            gc.enable()
 
 
 # In the order in which people meet them. One with ``verbs`` of its own only holds those.

@@ -30,16 +30,16 @@ def axes_turns(residuals: Array, owner: Array) -> Array:
     shape = covariances[0]
     turns = [turn]
     for count, covariance in zip(counts[1:], covariances[1:], strict=True):
+        lengths, axes = np.linalg.eigh(shape)
         for _ in range(ROUNDS):
-            turn = _step(shape, turn @ covariance @ turn.T, count) @ turn
+            turn = _step(lengths, axes, turn @ covariance @ turn.T, count) @ turn
         shape = MEMORY * shape + (1 - MEMORY) * turn @ covariance @ turn.T
         turns.append(turn)
     return np.stack(turns)
 
 
-def _step(shape: Array, seen: Array, count: float) -> Array:
-    """The rotation that brings the axes of what is seen towards those of the shape."""
-    lengths, axes = np.linalg.eigh(shape)
+def _step(lengths: Array, axes: Array, seen: Array, count: float) -> Array:
+    """The rotation that brings the axes of what is seen towards these, which are so long."""
     between = axes.T @ seen @ axes
     apart = lengths[:, None] - lengths[None, :]
     noise = np.outer(lengths, lengths).clip(min=0) / count
