@@ -94,6 +94,11 @@ class Histogram(Discriminator):
     def score(self, params: Tensor, target: Tensor) -> Tensor:
         return nn.functional.cross_entropy(params, target, reduction="none")
 
+    @torch.no_grad()
+    def blind_score(self, target: Tensor) -> Tensor:
+        # One belief for all rows: its logarithm is taken once.
+        return -(torch.log_softmax(self.blind, dim=1) * target).sum(1)
+
     def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
         parts = zip(torch.split(u, 8192), torch.split(weights, 8192), strict=True)
         means = [share @ self.target(part).to(share.dtype) for part, share in parts]

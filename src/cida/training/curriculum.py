@@ -85,7 +85,7 @@ class Sampler:
         self.active, self.inside = active, inside
         counts = _counts(self.cell, active)
         self.counts = counts[counts > 0]
-        self.starts = self.counts.cumsum(0) - self.counts
+        self.starts_counts = torch.stack([self.counts.cumsum(0) - self.counts, self.counts])
         chance = (self.counts * MOST_OFTEN / len(active)).double().clamp(max=1 / len(self.counts))
         self.chance = chance / chance.sum()
         self.cell_ends = self.chance.cumsum(0)[:-1]
@@ -107,18 +107,18 @@ class Sampler:
         if fresh:
             picked = torch.randint(len(self.newest), (fresh,), generator=self.generator)
             return torch.cat([self.newest[picked].long(), self.everyone(count - fresh)])
-        place = torch.rand(2, count, generator=self.generator, dtype=torch.float64)
-        cell = torch.searchsorted(self.cell_ends, place[0], right=True)
-        offset = (place[1] * self.counts.index_select(0, cell)).long()  # faster than [...]
-        at = self.starts.index_select(0, cell).add_(offset)
-        return self.active.index_select(0, at).long()
+        cells, within = torch.rand(2, count, generator=self.generator, dtype=torch.float64)
+        cell = torch.searchsorted(self.cell_ends, cells, right=True)
+        starts, counts = self.starts_counts.index_select(1, cell)
+        return self.active.index_select(0, starts + (within * counts).long()).long()
 
     def source(self, count: int) -> Tensor:
         """Labelled rows."""
         sources = self.rows.sources
         if count >= len(sources):
             return sources
-        return sources[torch.randint(len(sources), (count,), generator=self.generator)]
+        picked = torch.randint(len(sources), (count,), generator=self.generator)
+        return sources.index_select(0, picked)  # faster than [...]
 
 
 def _counts(cell: Tensor, rows: Tensor) -> Tensor:
