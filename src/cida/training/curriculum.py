@@ -25,6 +25,9 @@ class Curriculum:
 
     def __init__(self, distance: Tensor, steps: int, share: float, stages: int) -> None:
         self.distance = distance
+        self.farthest = max(
+            (float(distance[part].max()) for part in parts(len(distance))), default=0
+        )
         self.stages = max(1, min(stages, int(share * steps)))
         self.steps_a_stage = share * steps / self.stages
 
@@ -36,7 +39,7 @@ class Curriculum:
 
     def active(self, stage: int) -> Tensor:
         """The rows within reach in this stage."""
-        reach = float(self.distance.max()) * (stage + 1) / self.stages
+        reach = self.farthest * (stage + 1) / self.stages
         # A hair more, so that rounding never leaves the farthest rows out.
         return places(lambda part: self.distance[part] <= reach * (1 + 1e-9), len(self.distance))
 
