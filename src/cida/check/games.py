@@ -58,7 +58,8 @@ def _batches(rows: Rows) -> tuple[Batch, Batch]:
 def _play(game: Game, rows: Rows, movers: set[str], rounds: int = 200) -> list[Move]:
     """Plays rounds in which only ``movers`` step; gives the moves of one more round."""
     optimisers = {
-        name: torch.optim.Adam(parameters, lr=3e-3) for name, parameters in game.players().items()
+        name: torch.optim.Adam(parameters, lr=3e-3, fused=True)
+        for name, parameters in game.players().items()
     }
     for number in range(rounds):
         game.progress(number / rounds)
