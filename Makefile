@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 	@echo "cida is installed in $(VENV): . $(BIN)/activate"
 	$(BIN)/cida demo
 
-# Bytecode is kept, whatever the shell says: the tests start cida a hundred times.
+# Bytecode is kept, whatever the shell says: the tests start cida again and again.
 test: lint browser
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
