@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 import cida
-from cida import CIDAClassifier, CIDARegressor
+from cida import CIDAClassifier, CIDARegressor, ModelFileError, load
 
 ROWS = 24
 LARGE = (1.7e308, -1.7e308, 1e200, 1e39, 5e-324, 1e-310, 0.0, -0.0, 1.0, -3.5)
@@ -115,3 +117,52 @@ def test_numbers_that_cannot_be_squared_are_refused_by_name(kind, size):
     y = np.where(np.arange(ROWS) < ROWS // 2, np.arange(ROWS) % 2, np.nan)
     with pytest.raises(ValueError, match=r"X has .* beyond what can be computed with"):
         kind(steps=2).fit(x, y, domain_index=np.arange(ROWS))
+
+
+@pytest.mark.parametrize("size", [1e39, -1e149])
+def test_a_huge_column_that_never_changes_does_no_harm(size):
+    x = np.column_stack([np.full(ROWS, size), np.arange(ROWS) % 3])
+    y = np.where(np.arange(ROWS) < ROWS // 2, np.arange(ROWS) % 2, np.nan)
+    judged(CIDARegressor(steps=2, random_state=0), x, y, np.arange(ROWS))
+    model = CIDARegressor(steps=2, random_state=0).fit(x, y, domain_index=np.arange(ROWS))
+    assert np.isfinite(model.predict(x, domain_index=np.arange(ROWS))).all()
+
+
+def test_complex_labels_are_no_numbers():
+    y = np.array([1 + 0j] * (ROWS - 1) + [None], dtype=object)
+    with pytest.raises(ValueError, match=r"y holds '\(1\+0j\)', which is not a number"):
+        CIDARegressor(steps=2).fit(np.ones((ROWS, 2)), y, domain_index=np.arange(ROWS))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    x, u = np.random.default_rng(0).normal(size=(ROWS, 2)), np.arange(ROWS)
+    y = np.where(u < ROWS // 2, u % 2, np.nan)
+    return CIDAClassifier(steps=2, random_state=0).fit(x, y, domain_index=u)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_rows_too_far_away_to_compute_with_are_refused_when_they_are_predicted(fitted):
+    with pytest.raises(ValueError, match=r"X holds 1e\+60, too far .* stand for missing ones"):
+        fitted.predict(np.full((3, 2), 1e60), domain_index=np.arange(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "words"),
+    [
+        ("index_seen", 1.2e308, "index_seen holds a number beyond 1e"),
+        ("x_mean", -1e200, "x_mean holds a number beyond 1e"),
+        ("x_scale", 8e-308, "x_scale has a number that is not above 1e-150"),
+    ],
+)
+def test_a_model_file_with_numbers_that_cannot_be_computed_with_is_refused(
+    fitted, tmp_path, name, number, words
+):
+    fitted.save(tmp_path / "model.cida")
+    with safe_open(tmp_path / "model.cida", "pt") as file:
+        words_of_it = file.metadata()
+    tensors = load_file(tmp_path / "model.cida")
+    tensors[name].view(-1)[0] = number
+    save_file(tensors, tmp_path / "model.cida", metadata=words_of_it)
+    with pytest.raises(ModelFileError, match=words):
+        load(tmp_path / "model.cida")

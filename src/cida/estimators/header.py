@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.estimators.parameters import check_parameters
+from cida.estimators.scaling import LARGEST
 from cida.plain import checked
 from cida.training.checkpoint import ModelFileError
 
@@ -113,8 +114,8 @@ def check_model(model: CIDAEstimator) -> None:
         if values.shape not in ((), (1,), shape):
             raise ValueError(f"{name} has the shape {list(values.shape)}, not {list(shape)}")
         check_numbers(name, torch.from_numpy(values), values.shape)
-    if not (model._scaling.scale > 0).all():
-        raise ValueError("x_scale has a number that is not above 0")
+    if not (model._scaling.scale > 1 / LARGEST).all():
+        raise ValueError(f"x_scale has a number that is not above {1 / LARGEST:g}")
 
 
 def check_numbers(name: str, values: Tensor, shape: tuple[int, ...]) -> None:
@@ -123,3 +124,5 @@ def check_numbers(name: str, values: Tensor, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} has the shape {list(values.shape)}, not {list(shape)}")
     if not values.is_floating_point() or not bool(values.isfinite().all()):
         raise ValueError(f"{name} holds what is no finite number")
+    if values.numel() and float(values.abs().max()) > LARGEST:
+        raise ValueError(f"{name} holds a number beyond {LARGEST:g}")

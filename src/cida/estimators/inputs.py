@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.exceptions import ComplexWarning
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from torch import Tensor
 
@@ -290,8 +291,9 @@ def score_weight(sample_weight: Any, labelled: Array) -> Array | None:
 def as_numbers(known: Array) -> Array:
     """The labels of a regression as floats."""
     try:
-        return known.astype(np.float64)
-    except (TypeError, ValueError):
+        with warnings.catch_warnings(action="error", category=ComplexWarning):
+            return known.astype(np.float64)
+    except (TypeError, ValueError, ComplexWarning):
         raise ValueError(
             f"y holds {str(known[0])!r}, which is not a number; a regressor needs numbers: use "
             "CIDAClassifier for classes."

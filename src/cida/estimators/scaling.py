@@ -39,19 +39,30 @@ class Scaling:
 
     @classmethod
     def fit(cls, x: Array, weight: Array) -> Self:
-        """Zero mean and unit variance under the weights; columns that never change stay as is."""
+        """Zero mean and unit variance under the weights.
+
+        Columns that never change stay as is, but for huge ones: the rounding of their mean is huge.
+        """
         check_size("X", x)
         share = weight / weight.sum()
         mean = sum(_weighted(share[part], x[part]) for part in _chunks(x))
         spread = sum(_weighted(share[part], (x[part] - mean) ** 2) for part in _chunks(x))
         scale = np.sqrt(spread)
-        flat = scale <= 1e-12 * np.maximum(1.0, np.abs(mean))
-        return cls(np.asarray(mean), np.where(flat, 1.0, scale))
+        least = 1e-12 * np.maximum(1.0, np.abs(mean))
+        flat = scale <= least
+        return cls(np.asarray(mean), np.where(flat, np.maximum(1.0, least), scale))
 
     def apply(self, x: Array) -> Tensor:
         scaled = np.empty(x.shape, dtype=np.float32)
         for part in _chunks(x):
-            scaled[part] = (x[part] - self.mean) / self.scale
+            with np.errstate(over="ignore"):
+                scaled[part] = (x[part] - self.mean) / self.scale
+            if np.isinf(scaled[part]).any():
+                far = float(np.abs(x[part]).max())
+                raise ValueError(
+                    f"X holds {far:.3g}, too far from the values fitted on to compute with; give "
+                    "it in the same units, or look for values that stand for missing ones."
+                )
         return torch.from_numpy(scaled)
 
 
