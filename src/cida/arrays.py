@@ -11,6 +11,8 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
+from cida.words import one_line
+
 __all__ = ["map_array", "read_arrays"]
 
 Array = np.ndarray[Any, Any]
@@ -73,5 +75,4 @@ def _naming_faults() -> Iterator[None]:
     except FileNotFoundError:
         raise
     except Exception as error:  # whatever broken bytes make of zipfile, zlib and numpy
-        words = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(words) from None
+        raise ValueError(one_line(error)) from None

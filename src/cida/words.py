@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 import unicodedata
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-__all__ = ["CidaWarning", "JobError", "did_you_mean", "nearest", "nearest_file", "printable"]
+__all__ = [
+    "CidaWarning",
+    "JobError",
+    "did_you_mean",
+    "nearest",
+    "nearest_file",
+    "one_line",
+    "printable",
+]
+
+
+LONGEST_CAUSE = 200  # letters
 
 
 class CidaWarning(UserWarning):
@@ -45,6 +57,16 @@ def nearest_file(path: Path, suffixes: Collection[str]) -> str:
         return ""
     hint = nearest(path.name, [one.name for one in beside if one.is_file()])
     return f"did you mean {path.parent / hint}? " if hint else ""
+
+
+def one_line(error: BaseException) -> str:
+    """Another library's message, for use inside a sentence of ours; it may quote a whole file.
+
+    >>> one_line(ValueError("no room\\n  at all"))
+    'no room at all'
+    """
+    told = textwrap.shorten(str(error), LONGEST_CAUSE, placeholder=" ...")
+    return told or type(error).__name__
 
 
 def printable(text: str) -> str:

@@ -165,6 +165,14 @@ def test_a_damaged_line_of_events_is_named_by_its_number(demo, tmp_path, line, c
     assert "is damaged in line 3" in refused(capsys, run)
 
 
+def test_events_with_a_learning_rate_that_no_training_has(demo, tmp_path, capsys):
+    run = copied(demo, tmp_path)
+    first, *others = (run / "events.jsonl").read_text().splitlines()
+    odd = json.dumps({**json.loads(first), "learning_rate": 1e308})
+    (run / "events.jsonl").write_text("\n".join([odd, *others]) + "\n")
+    assert "is damaged in line 1 (step" in refused(capsys, run)
+
+
 def test_events_that_go_back_in_time(demo, tmp_path, capsys):
     run = copied(demo, tmp_path)
     lines = (run / "events.jsonl").read_text().splitlines()

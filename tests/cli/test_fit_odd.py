@@ -97,6 +97,15 @@ def images(path, shape, rng):
     np.savez(path, X=rng.random((60, *shape)), y=y, u=u)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_images_that_hardly_differ_are_taken_for_all_the_same(tmp_path):
+    path = tmp_path / "a.npz"
+    images(path, (12, 12), np.random.default_rng(0))
+    arrays = dict(np.load(path))
+    np.savez(path, **{**arrays, "X": 1e-61 * arrays["X"]})
+    assert fit(path, tmp_path / "run") == 0
+
+
 def test_images_of_another_shape_are_refused_by_predict(tmp_path, capsys):
     rng = np.random.default_rng(0)
     images(tmp_path / "a.npz", (12, 12), rng)

@@ -84,6 +84,8 @@ def judged(model, x, y, u):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", cida.CidaWarning)
+        # scikit-learn's, and a help: y may be numbers.
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
         try:
             model.fit(x, y, domain_index=u)
             predicted = model.predict(x, domain_index=u)

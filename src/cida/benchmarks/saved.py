@@ -11,10 +11,10 @@ from cida.benchmarks.networks import SignalNetworks
 from cida.benchmarks.recipes import MODEL
 from cida.estimators import CIDAClassifier
 from cida.estimators.header import check_size
-from cida.estimators.inputs import one_line
 from cida.estimators.loading import read_run
 from cida.files import own_file
 from cida.space import space_from_dict
+from cida.words import one_line
 
 __all__ = ["load_sleep_model"]
 

@@ -13,7 +13,6 @@ from cida.benchmarks.networks import ImageNetworks, SignalNetworks, TableNetwork
 from cida.diagnostics.view import View, read_view
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.header import check_size
-from cida.estimators.inputs import one_line
 from cida.estimators.loading import MODEL, load, run_words
 from cida.estimators.saving import ModelFileError, load_estimator
 from cida.files import own_file
@@ -21,6 +20,7 @@ from cida.networks import Convolution
 from cida.report.card import Deployed
 from cida.report.runs import read_row
 from cida.space import Line, space_from_dict
+from cida.words import one_line
 
 __all__ = ["read_deployed"]
 

@@ -37,11 +37,6 @@ def outside() -> int:
     return level
 
 
-def one_line(error: Exception) -> str:
-    """Another library's message, for use inside a sentence of ours."""
-    return " ".join(str(error).split())
-
-
 @dataclass(frozen=True)
 class Labels:
     """The labels as an array, and which of them may be read."""

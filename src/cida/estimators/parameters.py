@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from cida.diagnostics import named_validator
-from cida.estimators.inputs import one_line
 from cida.networks.frame import MOST_FEATURES, can_frame
 from cida.space import Space
+from cida.words import one_line
 
 __all__ = [
     "all_or_nothing",

@@ -19,7 +19,7 @@ from cida.discriminators import DISCRIMINATORS, Discriminator
 from cida.estimators import checkup, players
 from cida.estimators.choices import Choices
 from cida.estimators.header import check_model, check_size, read_header
-from cida.estimators.inputs import CidaWarning, one_line, outside
+from cida.estimators.inputs import CidaWarning, outside
 from cida.estimators.scaling import Scaling
 from cida.games import GAMES
 from cida.networks import make_network, network_words
@@ -27,6 +27,7 @@ from cida.plain import from_words
 from cida.space import Space, space_from_dict
 from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
 from cida.version import __version__
+from cida.words import one_line
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator

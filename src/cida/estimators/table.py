@@ -19,7 +19,7 @@ from torch import Tensor
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.classifier import CIDAClassifier
 from cida.estimators.header import check_size
-from cida.estimators.inputs import CidaWarning, far_index, one_line
+from cida.estimators.inputs import CidaWarning, far_index
 from cida.estimators.loading import read_run
 from cida.estimators.regressor import CIDARegressor
 from cida.estimators.saving import ModelFileError, versions
@@ -32,6 +32,7 @@ from cida.tables import Schema, StoredRows, TableData, TableFile, store_rows
 from cida.tables.cells import Kind
 from cida.tables.frame import index_values
 from cida.training import Callback
+from cida.words import one_line
 
 __all__ = ["HELD_OUT", "WORLD", "TableModel", "Watch", "hold_out", "read_rows"]
 
@@ -40,6 +41,7 @@ Watch = Callable[[int], AbstractContextManager[Sequence[Callback]]]  # of one se
 
 WORLD = "table"  # what run.json says a run of `cida fit` is of
 AT_ONCE = 1 << 23  # numbers of X that are in memory at a time
+SMALLEST = 1e-30  # below it, rows that differ so little are taken for all the same
 LARGEST = 1e30  # the deviation of rows in single precision, with room to square it
 HELD_OUT = 0.1  # the share of the source rows that are scored and not trained on
 
@@ -250,7 +252,7 @@ class _Table:
         if not len(self.index) == len(self.index_kinds) == space.width:
             raise ValueError(f"index has {len(self.index)} columns, and the space {space.width}")
         numbers = (self.centre, self.scale, *self.x_scaling)
-        if not np.isfinite(numbers).all() or not (self.scale > 0 and self.x_scaling[1] > 0):
+        if not np.isfinite(numbers).all() or not (self.scale > 0 and self.x_scaling[1] > SMALLEST):
             raise ValueError(f"its scales are {', '.join(f'{number:g}' for number in numbers)}")
         if not self.shape or min(self.shape) < 1:
             raise ValueError(f"shape is {list(self.shape)}, which is no shape of rows")
@@ -328,7 +330,7 @@ def _x_scaling(file: TableFile) -> tuple[float, float]:
             f"{file.path} has numbers as large as {np.abs(file.array).max():g} in X, which is "
             "beyond what can be computed with; give them in other units."
         )
-    return mean, spread or 1.0
+    return mean, spread if spread > SMALLEST else 1.0
 
 
 def _moments(x: Array) -> tuple[float, float]:

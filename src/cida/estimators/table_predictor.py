@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cida.estimators.inputs import one_line
 from cida.estimators.table import TableModel
 from cida.estimators.table_networks import network_shape
 from cida.tables import TableFile, open_table
 from cida.tables.cells import Kind
 from cida.tables.frame import check_index, naming_cells, numbered
 from cida.tables.reading import ROWS
-from cida.words import nearest
+from cida.words import nearest, one_line
 
 __all__ = ["FrameTable", "TablePredictor", "check_columns", "encoded_batches"]
 

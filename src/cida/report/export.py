@@ -19,12 +19,12 @@ from torch import Tensor
 
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.inputs import one_line
 from cida.files import replacing
 from cida.report.onnx_check import largest_difference
 from cida.report.onnx_inputs import CLASSES, NUMBERS, Input, inputs_of
 from cida.report.onnx_modules import EstimatorGraph, Graph, TableGraph, example_u, example_x
 from cida.version import __version__
+from cida.words import one_line
 
 if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
     from cida.estimators.table import TableModel
@@ -82,7 +82,7 @@ def _compared(model: CIDAEstimator | TableModel, path: Path) -> float:
         return largest_difference(model, path)
     except Exception as error:  # onnxruntime has no common class for what it cannot run
         raise ExportError(
-            f"the ONNX file does not run ({one_line(error)[:200]}), so it was not kept; deploy the "
+            f"the ONNX file does not run ({one_line(error)}), so it was not kept; deploy the "
             "folder instead (--folder)."
         ) from error
 
@@ -131,9 +131,9 @@ def _traced(graph: Graph, examples: list[Tensor]) -> Model:
                 verbose=False,
             )
         except Exception as error:  # torch has no common class for what it cannot trace
-            told = one_line(Exception(error.__cause__ or error))
+            told = one_line(error.__cause__ or error)
             raise ValueError(
-                f"the model has an operation that ONNX has not ({told[:200]}); replace it in the "
+                f"the model has an operation that ONNX has not ({told}); replace it in the "
                 "encoder or predictor, or deploy the folder (--folder)."
             ) from error
     assert program is not None

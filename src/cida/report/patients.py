@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -23,6 +22,8 @@ RUN = "run.json"
 EVENTS = "events.jsonl"
 MODEL = "model.safetensors"
 TABLE = "table"  # what run.json says a run of `cida fit` is of
+
+MOST_RATE = 1e6  # of learning: no training has such a one
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class _Line(Event):
 
     def event(self) -> Event:
         """The event alone; refuses one before the first step or without a learning rate."""
-        if self.step < 1 or not 0 < self.learning_rate < math.inf:
+        if self.step < 1 or not 0 < self.learning_rate < MOST_RATE:
             raise ValueError(f"step {self.step} with learning rate {self.learning_rate:g}")
         return Event(**{each.name: getattr(self, each.name) for each in fields(Event)})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from cida.files import write_atomically
 from cida.plain import parse_json
+from cida.words import one_line
 
 __all__ = [
     "FORMAT_VERSION",
@@ -69,9 +69,9 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], di
                 f"{path} is a pickle (or a torch.save archive), which can run any code when it is "
                 "opened; cida reads only files written by its own save()."
             ) from None
-        cause = textwrap.shorten(str(error), 200, placeholder=" ...")  # it may quote the whole file
         raise ModelFileError(
-            f"{path} is damaged or cut short ({cause}); save the model again or copy it again."
+            f"{path} is damaged or cut short ({one_line(error)}); save the model again or copy it "
+            "again."
         ) from None
     return tensors, _header(path, metadata)
 
