@@ -13,7 +13,8 @@ demo: $(VENV)/.installed
 	@echo "cida is installed in $(VENV): . $(BIN)/activate"
 	$(BIN)/cida demo
 
-# Bytecode is kept, whatever the shell says: the tests start cida again and again.
+# Bytecode is kept, whatever the shell says: the tests start cida again and again. Files come in their
+# order: by their number of tests, long ones of few would come last, with one core idle.
 test: lint browser
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 

@@ -25,9 +25,8 @@ class Curriculum:
 
     def __init__(self, distance: Tensor, steps: int, share: float, stages: int) -> None:
         self.distance = distance
-        self.farthest = max(
-            (float(distance[part].max()) for part in parts(len(distance))), default=0
-        )
+        # Part by part: torch would copy a column of one value to find the largest.
+        self.farthest = max(float(distance[part].max()) for part in parts(len(distance)))
         self.stages = max(1, min(stages, int(share * steps)))
         self.steps_a_stage = share * steps / self.stages
 
