@@ -24,9 +24,9 @@ from statistics import mean
 import torch
 
 from cida import Line
-from cida.benchmarks.catalogue import BENCHMARKS
+from cida.benchmarks.catalogue import TASK_SPECS
 from cida.benchmarks.networks import ImageNetworks
-from cida.benchmarks.recipes import Recipe, recipes
+from cida.benchmarks.recipes import Recipe, build_recipes
 from cida.games import Adversarial, Move
 
 
@@ -64,14 +64,14 @@ class GradientPenalty(Adversarial):
 
     weight = 1.0
 
-    def contest(self, predictions, seen, value_of, ceiling):
+    def minimax_moves(self, prediction_losses, inputs, loss_fn, ceiling):
         for _ in range(self.discriminator_steps):
-            z = seen.detach().requires_grad_()
-            value = value_of(z)
+            z = inputs.detach().requires_grad_()
+            value = loss_fn(z)
             (slope,) = torch.autograd.grad(value, z, create_graph=True)
             penalty = self.weight * len(z) * slope.square().sum()
             yield Move("discriminator", {"discriminator": value + penalty})
-        *_, encoders = super().contest(predictions, seen, value_of, ceiling)
+        *_, encoders = super().minimax_moves(prediction_losses, inputs, loss_fn, ceiling)
         yield encoders
 
 
@@ -83,15 +83,15 @@ def with_networks(recipe: Recipe, kind: type[ImageNetworks]) -> Recipe:
     return replace(recipe, networks=kind(**vars(recipe.networks)))
 
 
-ALONE = Recipe("histogram", "Histogram head", {"index_in_encoder": False})
-BEST = recipes(BENCHMARKS["rotating-mnist"], "best")["histogram"]
-PCIDA = recipes(BENCHMARKS["rotating-mnist"], "best")["pcida"]
-STEADY = recipes(BENCHMARKS["rotating-mnist"], "steady")["histogram"]
+ALONE = Recipe("histogram", "Histogram head", {"coordinates": "raw"})
+BEST = build_recipes(TASK_SPECS["rotating-mnist"], "best")["histogram"]
+PCIDA = build_recipes(TASK_SPECS["rotating-mnist"], "best")["pcida"]
+STEADY = build_recipes(TASK_SPECS["rotating-mnist"], "steady")["histogram"]
 
 
 def sleep_changes(task: str) -> dict[str, Recipe]:
     """What the norms along u do, what the game does, and what both do together."""
-    found = recipes(BENCHMARKS[task], "best")
+    found = build_recipes(TASK_SPECS[task], "best")
     best, plain = found["pcida"], replace(found["pcida"].networks, follow=False)
     return {
         "PCIDA": best,
@@ -106,7 +106,7 @@ def sleep_changes(task: str) -> dict[str, Recipe]:
 
 def table_changes(task: str) -> dict[str, Recipe]:
     """What windows, nearness, decay and the game do."""
-    found = recipes(BENCHMARKS[task], "best")
+    found = build_recipes(TASK_SPECS[task], "best")
     best = found["histogram"]
     no_windows = replace(best, networks=replace(best.networks, window=False))
     return {
@@ -123,7 +123,7 @@ def table_changes(task: str) -> dict[str, Recipe]:
 
 def ladder_changes(task: str) -> dict[str, Recipe]:
     """What makes a game steadier, where lambda_d is too small for every seed to get there."""
-    best = recipes(BENCHMARKS[task], "best")["pcida"].with_settings(lambda_d=1.0)
+    best = build_recipes(TASK_SPECS[task], "best")["pcida"].with_settings(lambda_d=1.0)
     return {
         "PCIDA, lambda_d = 1": best,
         "lambda_d = 10": best.with_settings(lambda_d=10.0),
@@ -138,7 +138,7 @@ def ladder_changes(task: str) -> dict[str, Recipe]:
 
 def world_changes(task: str) -> dict[str, Recipe]:
     """The default, and one of its choices at a time made otherwise."""
-    found = recipes(BENCHMARKS[task], "best")
+    found = build_recipes(TASK_SPECS[task], "best")
     default = found["default"]
     return {
         "Source-Only": found["source-only"],
@@ -149,7 +149,7 @@ def world_changes(task: str) -> dict[str, Recipe]:
         "curriculum = 0.5": default.with_settings(curriculum=0.5),
         "hidden = (64, 64)": default.with_settings(hidden=(64, 64)),
         "PCIDA's head": default.with_settings(discriminator="gaussian"),
-        "x as it is": default.with_settings(index_in_encoder=False),
+        "x as it is": default.with_settings(coordinates="raw"),
     }
 
 
@@ -158,11 +158,11 @@ SLEEP = [f"sleep-intra/{cohort}-extrapolation" for cohort in ("shhs", "mesa", "s
 CHANGES = {
     **{task: sleep_changes(task) for task in SLEEP},
     **{task: table_changes(task) for task in TABLES},
-    **{task: ladder_changes(task) for task in BENCHMARKS if task.startswith("moments/")},
-    **{task: world_changes(task) for task in BENCHMARKS if task.startswith("worlds/")},
+    **{task: ladder_changes(task) for task in TASK_SPECS if task.startswith("moments/")},
+    **{task: world_changes(task) for task in TASK_SPECS if task.startswith("worlds/")},
     "circle": {
         "the game on its own": ALONE,
-        "in the moving frame": ALONE.with_settings(index_in_encoder="frame"),
+        "in the moving frame": ALONE.with_settings(coordinates="moving-frame"),
         "no ceiling": ALONE.with_settings(ceiling=False),
         "no weight averaging": ALONE.with_settings(averaging=0.0),
         "no ceiling, no weight averaging": ALONE.with_settings(ceiling=False, averaging=0.0),
@@ -170,7 +170,7 @@ CHANGES = {
         "constant learning rate, no weight averaging": ALONE.with_settings(
             schedule="constant", averaging=0.0
         ),
-        "E(x, u) in place of E(x)": ALONE.with_settings(index_in_encoder=True),
+        "E(x, u) in place of E(x)": ALONE.with_settings(coordinates="learned"),
         "curriculum over 70 % of the steps": ALONE.with_settings(curriculum=0.7),
         "1 discriminator step": ALONE.with_settings(discriminator_steps=1),
         "5 discriminator steps": ALONE.with_settings(discriminator_steps=5),
@@ -199,11 +199,11 @@ CHANGES = {
 def target_accuracy(job: tuple[str, str, int]) -> float:
     torch.set_num_threads(1)
     world, change, seed = job
-    protocols = BENCHMARKS[world].protocols
-    sample = BENCHMARKS[world].draw(seed, "points" if "points" in protocols else "development")
-    model = CHANGES[world][change].model(seed)
+    protocols = TASK_SPECS[world].protocols
+    sample = TASK_SPECS[world].draw_data(seed, "points" if "points" in protocols else "development")
+    model = CHANGES[world][change].build_model(seed)
     sample.train(model, oracle=False)
-    return 100 * sample.scores(model)["target_accuracy"]
+    return 100 * sample.evaluate(model)["target_accuracy"]
 
 
 def main() -> None:

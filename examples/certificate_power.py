@@ -18,14 +18,13 @@ import time
 import numpy as np
 import torch
 
-from cida.diagnostics import certify
-from cida.diagnostics.along import cells_along
-from cida.diagnostics.certificate import BOOSTED_LEVEL, LEVEL
-from cida.diagnostics.directions import Strata
-from cida.diagnostics.independence import independence
-from cida.diagnostics.power import smallest_share
-from cida.diagnostics.probes import boosted_probe
-from cida.space import Line
+from cida.certificate.cellwise import assign_cells
+from cida.certificate.certificate import ALPHA, BOOSTING_ALPHA, certify
+from cida.certificate.permutation_tests import run_permutation_tests
+from cida.certificate.power import min_detectable_share
+from cida.certificate.probes import fit_boosted_probe
+from cida.certificate.projections import Strata
+from cida.spaces import Line
 
 WIDTHS = (2, 8, 32)
 PLACES = ("any direction", "one column", "as in encodings")
@@ -64,17 +63,17 @@ def tested(z, u, seed):
     u = torch.from_numpy(u)[:, None]
     space = Line().fit(u)
     z, e = (z - z.mean(0)) / z.std(0), space.embed(u).numpy()
-    cells = cells_along(space, u).of_rows
-    level = LEVEL - BOOSTED_LEVEL
-    return z, e, independence(z, e, Strata.whole(len(z)), cells, level=level, seed=seed)
+    cells = assign_cells(space, u).cell_of_row
+    level = ALPHA - BOOSTING_ALPHA
+    return z, e, run_permutation_tests(z, e, Strata.single(len(z)), cells, alpha=level, seed=seed)
 
 
 def found(z, u, seed):
     """The verdict of the certificate, without the figures beside it."""
     z, e, result = tested(z, u, seed)
-    if result.p <= LEVEL - BOOSTED_LEVEL + 1e-12:
+    if result.p_value <= ALPHA - BOOSTING_ALPHA + 1e-12:
         return True
-    return boosted_probe(z, e, seed).p <= BOOSTED_LEVEL
+    return fit_boosted_probe(z, e, seed).p_value <= BOOSTING_ALPHA
 
 
 def alarms(arguments, width):
@@ -99,7 +98,9 @@ def stated(arguments, width):
     rng = np.random.default_rng([arguments.first_seed, width])
     z = rng.normal(size=(arguments.rows, width))
     _, _, result = tested(z, rng.normal(size=arguments.rows), 0)
-    return smallest_share(result.tests["mean"].critical, arguments.rows, result.axes, 1)
+    return min_detectable_share(
+        result.tests["mean"].critical_value, arguments.rows, result.n_components, 1
+    )
 
 
 def seconds(rows, width=32):

@@ -61,7 +61,7 @@ def pipeline(**settings):
 target = age > 50
 with sklearn.config_context(enable_metadata_routing=True):
     for title, settings in {
-        "Source-Only, age unseen": {"discriminator": None, "index_in_encoder": False},
+        "Source-Only, age unseen": {"discriminator": None, "coordinates": "raw"},
         "Default": {},
     }.items():
         fitted = pipeline(**settings).fit(table, outcome, domain_index=table["age"])

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cida.benchmarks.catalogue import BENCHMARKS
-from cida.benchmarks.recipes import recipes
-from cida.datasets.sleep import NightRows, open_cohort
+from cida.benchmarks.catalogue import TASK_SPECS
+from cida.benchmarks.recipes import build_recipes
+from cida.datasets.sleep import NightDataset, open_cohort
 
 TASK = "sleep-intra/sof-extrapolation"
 OLDEST_SOURCE = 82
@@ -46,7 +46,7 @@ class Peak(threading.Thread):
             self.most = max(self.most, own_memory())
 
 
-def repeated(times: int, path: Path) -> NightRows:
+def repeated(times: int, path: Path) -> NightDataset:
     """The cohort's rows so many times over, from one file."""
     store = open_cohort("sof", None)
     rows = len(store)
@@ -55,7 +55,7 @@ def repeated(times: int, path: Path) -> NightRows:
         many[start : start + rows] = store.segments
     many.flush()
     age = torch.from_numpy(store.subjects["age"][store.subject]).repeat(times)
-    return NightRows(
+    return NightDataset(
         [np.load(path, mmap_mode="r")],
         torch.zeros(times * rows, dtype=torch.int8),
         torch.arange(times * rows),
@@ -73,9 +73,9 @@ def trained(times: int, steps: int, limit: float) -> tuple[float, int, float]:
         rows = repeated(times, Path(folder) / "segments.npy")
         peak = Peak()
         peak.start()
-        recipes(BENCHMARKS[TASK], "best")["pcida"].with_settings(steps=steps).model(0).fit_rows(
-            rows
-        )
+        build_recipes(TASK_SPECS[TASK], "best")["pcida"].with_settings(steps=steps).build_model(
+            0
+        ).fit_dataset(rows)
         peak.over.set()
         return rows.segments[0].nbytes / GB, len(rows), peak.most
 

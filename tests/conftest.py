@@ -14,13 +14,13 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
 
-from cida.benchmarks.networks import encoded_table
-from cida.benchmarks.tabular import _labels
-from cida.datasets import DOWNLOADS, king_county, nhanes, support2
-from cida.datasets.download import Wanted
-from cida.datasets.king_county import FEATURES
-from cida.datasets.nhanes import BODY, METALS
-from cida.datasets.support2 import CATEGORIES, NUMBERS
+from cida.benchmarks.networks import load_encoded_dataset
+from cida.benchmarks.tabular import _load_labels
+from cida.datasets import DATASET_BY_NAME, king_county, nhanes, support2
+from cida.datasets.download import RemoteFile
+from cida.datasets.king_county import FEATURE_COLUMNS
+from cida.datasets.nhanes import BODY_COLUMNS, METAL_COLUMNS
+from cida.datasets.support2 import CATEGORY_COLUMNS, NUMERIC_COLUMNS
 
 torch.set_num_threads(1)
 
@@ -74,8 +74,8 @@ def _people(rng: np.random.Generator, rows: int) -> pd.DataFrame:
     age = rng.integers(8, 81, rows)
     male = rng.random(rows) < 0.5
     grown = np.minimum(age, 20)
-    columns = {name: rng.normal(80 + age / 2, 10).round(2) for name in BODY.values()}
-    columns |= {name: np.exp(rng.normal(age / 80, 0.4)).round(4) for name in METALS.values()}
+    columns = {name: rng.normal(80 + age / 2, 10).round(2) for name in BODY_COLUMNS.values()}
+    columns |= {name: np.exp(rng.normal(age / 80, 0.4)).round(4) for name in METAL_COLUMNS.values()}
     columns["StandingHeightCm"] = (80 + 4 * grown + 10 * male + rng.normal(0, 4, rows)).round(1)
     frame = pd.DataFrame(columns).mask(rng.random((rows, len(columns))) < 0.05)
     return frame.assign(Gender=np.where(male, "Male", "Female"), AgeInYearsAtScreening=age)
@@ -84,16 +84,16 @@ def _people(rng: np.random.Generator, rows: int) -> pd.DataFrame:
 def _houses(rng: np.random.Generator, rows: int) -> pd.DataFrame:
     """Of King County: dear are the large, and those in the north."""
     place = rng.uniform([47.2, -122.5], [47.8, -121.5], (rows, 2))
-    columns = {name: rng.normal(10, 2, rows).round(2) for name in FEATURES}
-    price = np.exp(13 + 2 * (place[:, 0] - 47.5) + 0.1 * columns[FEATURES[2]]).round()
+    columns = {name: rng.normal(10, 2, rows).round(2) for name in FEATURE_COLUMNS}
+    price = np.exp(13 + 2 * (place[:, 0] - 47.5) + 0.1 * columns[FEATURE_COLUMNS[2]]).round()
     where = {"latitude": place[:, 0], "longitude": place[:, 1], "price": price}
     return pd.DataFrame(columns | where)
 
 
 def _patients(rng: np.random.Generator, rows: int) -> pd.DataFrame:
     """Of SUPPORT2: the colder and the poorer die first."""
-    numbers = {name: rng.normal(5, 2, rows).round(2) for name in NUMBERS}
-    words = {name: rng.choice(["a", "b", "c"], rows) for name in CATEGORIES}
+    numbers = {name: rng.normal(5, 2, rows).round(2) for name in NUMERIC_COLUMNS}
+    words = {name: rng.choice(["a", "b", "c"], rows) for name in CATEGORY_COLUMNS}
     frame = pd.DataFrame(words | numbers).mask(rng.random((rows, 28)) < 0.1)
     dead = numbers["temp"] - 5 + 2 * (words["income"] == "a") + rng.normal(size=rows) > 0.5
     days = np.where(dead, rng.integers(1, 181, rows), 500)
@@ -117,17 +117,17 @@ def small_tables(tmp_path_factory) -> Iterator[Path]:
         for module, (name, frame, delimiter) in made.items():
             dataset = getattr(module, name)
             content = frame.to_csv(index=False, sep=delimiter).encode()
-            file = Wanted(dataset.files[0].name, len(content), hashlib.md5(content).hexdigest())
+            file = RemoteFile(dataset.files[0].name, len(content), hashlib.md5(content).hexdigest())
             dataset = replace(dataset, files=(file,), sources=())
             dataset.folder.mkdir()
             (dataset.folder / file.name).write_bytes(content)
             patch.setattr(module, name, dataset)
-            patch.setitem(DOWNLOADS, dataset.name, dataset)
+            patch.setitem(DATASET_BY_NAME, dataset.name, dataset)
         _forget_tables()
         yield folder
     _forget_tables()
 
 
 def _forget_tables() -> None:
-    encoded_table.cache_clear()
-    _labels.cache_clear()
+    load_encoded_dataset.cache_clear()
+    _load_labels.cache_clear()

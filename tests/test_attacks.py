@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 
 import cida
-from cida.arrays import read_arrays
 from cida.cli import main
-from cida.files import own_file
-from cida.report import Story
-from cida.space import space_from_dict
+from cida.io.arrays import read_arrays
+from cida.io.files import contained_path
+from cida.report import Manifest
+from cida.spaces import space_from_dict
 
 VERBS = {
     "predict": ["predict", "RUN", "table.csv", "--out", "predicted.csv"],
@@ -133,9 +133,9 @@ def test_a_small_file_cannot_ask_for_all_memory(tmp_path, path):
     rng = np.random.default_rng(100)
     x, u = rng.normal(size=(40, 2)), np.linspace(0, 1, 40)
     y = np.where(u < 0.5, (x[:, 0] > 0), np.nan)
-    cida.CIDAClassifier(steps=1, hidden=(4,), index_in_encoder=True).fit(x, y, domain_index=u).save(
-        tmp_path / "m"
-    )
+    cida.CIDAClassifier(steps=1, encoder_hidden=(4,), coordinates="learned").fit(
+        x, y, domain_index=u
+    ).save(tmp_path / "m")
 
     def grow(words):
         for name in path[:-1]:
@@ -254,20 +254,20 @@ def test_a_storys_pictures_are_those_of_its_folder(tmp_path):
     (tmp_path / "out").mkdir()
     for name in ("../secret.svg", str(tmp_path / "secret.svg")):
         with pytest.raises(ValueError, match="leads out of its folder"):
-            Story(pictures={"a": name}).drawn(tmp_path / "out")
+            Manifest(figures={"a": name}).read_figures(tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["../a", "/etc/passwd", "b/../../a"])
 def test_a_name_that_leads_out_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match="leads out of its folder"):
-        own_file(tmp_path / "folder", name)
+        contained_path(tmp_path / "folder", name)
 
 
 # --- archives ------------------------------------------------------------------------------------
 
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("cida.arrays.MOST_UNPACKED", 1 << 20)  # of a gigabyte: it takes a minute
+    monkeypatch.setattr("cida.io.arrays.MOST_UNPACKED", 1 << 20)  # of a gigabyte: it takes a minute
     np.savez_compressed(tmp_path / "a.npz", X=np.zeros(1 << 20))
     with pytest.raises(ValueError, match=r"X\.npy unpacks to [0-9]+ times its size"):
         read_arrays(tmp_path / "a.npz", ("X",))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from cida.batch import Rows
+from cida.data import IndexedDataset
 
 
 def some_rows(count=6, **changes):
@@ -12,7 +12,7 @@ def some_rows(count=6, **changes):
         "u": torch.linspace(0, 1, count),
         "labelled": torch.arange(count) < count // 2,
     }
-    return Rows(**(parts | changes))
+    return IndexedDataset(**(parts | changes))
 
 
 def test_rows_wipe_the_labels_of_the_target():
@@ -37,7 +37,7 @@ def test_rows_look_up_a_batch_in_the_order_asked_for():
     assert len(batch) == 4
     assert batch.x.tolist() == [[8, 9], [0, 1], [0, 1], [4, 5]]
     assert batch.y.tolist() == [0, 1, 1, 3]
-    assert batch.row.tolist() == [4, 0, 0, 2]
+    assert batch.row_ids.tolist() == [4, 0, 0, 2]
     assert batch.labelled.tolist() == [False, True, True, True]
     assert torch.allclose(batch.u[:, 0], torch.tensor([0.8, 0.0, 0.0, 0.4]))
     assert torch.allclose(batch.weight, torch.tensor([0.4, 0.0, 0.0, 0.2]))
@@ -46,7 +46,7 @@ def test_rows_look_up_a_batch_in_the_order_asked_for():
 def test_rows_weigh_one_each_and_know_their_sources():
     rows = some_rows()
     assert rows.weight.tolist() == [1.0] * 6
-    assert rows.sources.tolist() == [0, 1, 2]
+    assert rows.source_rows.tolist() == [0, 1, 2]
     assert len(rows) == 6
 
 
@@ -60,7 +60,7 @@ def test_rows_read_x_from_a_memory_map(tmp_path):
     values.tofile(tmp_path / "x.bin")
     mapped = np.memmap(tmp_path / "x.bin", dtype=np.float32, mode="c", shape=(50, 3))
     x = torch.from_numpy(mapped)
-    rows = Rows(x, torch.zeros(50), torch.zeros(50), torch.ones(50, dtype=torch.bool))
+    rows = IndexedDataset(x, torch.zeros(50), torch.zeros(50), torch.ones(50, dtype=torch.bool))
     assert rows.x.data_ptr() == x.data_ptr() == mapped.ctypes.data  # mapped, not copied
     chosen = torch.tensor([49, 0, 7])
     assert np.array_equal(rows[chosen].x.numpy(), values[[49, 0, 7]])

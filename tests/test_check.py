@@ -60,8 +60,8 @@ class Detached(L2):
 
 
 class GenerousCeiling(Gaussian):
-    def best_constant(self, u, weights):
-        return super().best_constant(u, weights) + 2.0
+    def marginal_params(self, u, weights):
+        return super().marginal_params(u, weights) + 2.0
 
 
 class Summed(L2):
@@ -70,7 +70,7 @@ class Summed(L2):
 
 
 class Unweighted(L2):
-    def best_constant(self, u, weights):
+    def marginal_params(self, u, weights):
         return self.target(u).mean(0).to(weights.dtype)
 
 
@@ -115,11 +115,11 @@ def test_a_planted_fault_is_named(kind, check_name):
 class Deaf(Adversarial):
     """The encoder's adversarial loss is cut off from the encoder."""
 
-    def moves(self, source, everyone):
-        for move in super().moves(source, everyone):
+    def moves(self, source, pooled):
+        for move in super().moves(source, pooled):
             if move.player == "encoder":
                 cut = {**move.losses, "encoder": move.losses["encoder"].detach()}
-                move = type(move)(move.player, cut, move.figures, move.ceilings)
+                move = type(move)(move.player, cut, move.metrics, move.ceilings)
             yield move
 
 
@@ -142,18 +142,18 @@ class Rewarding(DistanceCorrelation):
 class Numb(DistanceCorrelation):
     """The measure is shown, and the encoder does not feel it."""
 
-    def measure(self, z, index):
-        return super().measure(z.detach(), index) + 0 * z.sum()
+    def measure_dependence(self, z, index):
+        return super().measure_dependence(z.detach(), index) + 0 * z.sum()
 
 
 class Peeking(SourceOnly):
-    def moves(self, source, everyone):
-        yield from super().moves(everyone, source)
+    def moves(self, source, pooled):
+        yield from super().moves(pooled, source)
 
 
 class Unlisted(Adversarial):
-    def players(self):
-        return {"encoder": super().players()["encoder"]}
+    def player_parameters(self):
+        return {"encoder": super().player_parameters()["encoder"]}
 
 
 @pytest.mark.parametrize(

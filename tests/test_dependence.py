@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.dependence import distance_correlation, distance_covariance, hsic, normalised_hsic
+from cida.dependence import distance_correlation, distance_covariance, hsic, normalized_hsic
 
 COVARIANCES = [distance_covariance, hsic]
-CORRELATIONS = [distance_correlation, normalised_hsic]
+CORRELATIONS = [distance_correlation, normalized_hsic]
 MEASURES = COVARIANCES + CORRELATIONS
 
 

@@ -27,7 +27,7 @@ import pytest
 
 from cida.cli import VERBS, main
 from cida.estimators import schedule, table_networks
-from cida.training import isolated
+from cida.training import seeded
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -170,7 +170,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(table_networks, "FEWEST_STEPS", FEW_STEPS)
     known = set(sys.modules)
     mpl.use("agg")
-    with isolated(100), warnings.catch_warnings():
+    with seeded(100), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of games that are over before they have begun
         yield tmp_path
     for name in set(sys.modules) - known:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from cida.files import new_folder, replacing, write_atomically
+from cida.io.files import atomic_new_folder, atomic_replace, write_atomically
 
 
 def fill(path, fails=False):
-    with new_folder(path) as room:
+    with atomic_new_folder(path) as room:
         (room / "a").write_text("a")
         if fails:
             raise RuntimeError("half way")
@@ -14,7 +14,7 @@ def fill(path, fails=False):
 
 def test_a_new_folder_appears_when_it_is_whole(tmp_path):
     target = tmp_path / "made/for/it"
-    with new_folder(target) as room:
+    with atomic_new_folder(target) as room:
         assert room.is_dir()
         assert not target.exists()
         (room / "a").write_text("a")
@@ -43,7 +43,7 @@ def test_a_folder_that_fails_half_way_leaves_nothing_not_even_above_it(tmp_path)
 def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path):
     path = tmp_path / "file"
     write_atomically(path, b"old")
-    with replacing(path) as room:
+    with atomic_replace(path) as room:
         room.write_bytes(b"new")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"

@@ -12,23 +12,23 @@ import pytest
 import torch
 
 from cida import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
-from cida.batch import Rows
 from cida.benchmarks.catalogue import EXPERIMENTS
-from cida.benchmarks.recipes import recipes
-from cida.benchmarks.rotating import Turning
-from cida.benchmarks.selection import BankRows
-from cida.benchmarks.tabular import TableRows
-from cida.benchmarks.toys import Points
-from cida.benchmarks.worlds import WorldPoints
-from cida.datasets import drifting_regression, moons
+from cida.benchmarks.recipes import build_recipes
+from cida.benchmarks.rotating import RotatingTaskData
+from cida.benchmarks.selection import SelectionTaskData
+from cida.benchmarks.tabular import TableTaskData
+from cida.benchmarks.toys import ToyTaskData
+from cida.benchmarks.worlds import SyntheticTaskData
+from cida.data import IndexedDataset
+from cida.datasets import make_drifting_regression, make_rotating_moons
 from cida.datasets.rotating import Digits
-from cida.diagnostics import VALIDATORS
 from cida.discriminators import DISCRIMINATORS
 from cida.games import GAMES
+from cida.selection.validators import VALIDATORS
 
 QUICK = {"steps": 12, "random_state": 3}
-WORLD = moons(rows=600, seed=113)
-NUMBERS = drifting_regression(rows=600, seed=113)
+WORLD = make_rotating_moons(n_samples=600, seed=113)
+NUMBERS = make_drifting_regression(n_samples=600, seed=113)
 
 
 def poisoned(y, source):
@@ -63,7 +63,7 @@ class TestEstimators:
     @pytest.mark.parametrize("game", GAMES)
     def test_every_game(self, game):
         def fit(y):
-            model = CIDAClassifier(game=game, index_in_encoder=True, **QUICK)
+            model = CIDAClassifier(game=game, coordinates="learned", **QUICK)
             return model.fit(WORLD.x, y, domain_index=WORLD.u, source=WORLD.source)
 
         assert_equal(*twice(fit))
@@ -71,7 +71,7 @@ class TestEstimators:
     @pytest.mark.parametrize("head", DISCRIMINATORS)
     def test_every_head(self, head):
         def fit(y):
-            model = CIDAClassifier(head, index_in_encoder=True, **QUICK)
+            model = CIDAClassifier(head, coordinates="learned", **QUICK)
             return model.fit(WORLD.x, y, domain_index=WORLD.u, source=WORLD.source)
 
         assert_equal(*twice(fit))
@@ -79,14 +79,14 @@ class TestEstimators:
     @pytest.mark.parametrize("mode", ["auto", "frame", "axes", "windows", True, False])
     def test_every_choice_of_coordinates(self, mode):
         def fit(y):
-            model = CIDAClassifier(index_in_encoder=mode, nearness=0.5, **QUICK)
+            model = CIDAClassifier(coordinates=mode, proximity=0.5, **QUICK)
             return model.fit(WORLD.x, y, domain_index=WORLD.u, source=WORLD.source)
 
         assert_equal(*twice(fit))
 
     def test_the_regressor(self):
         def fit(y):
-            model = CIDARegressor(restarts=2, **QUICK)
+            model = CIDARegressor(n_restarts=2, **QUICK)
             return model.fit(NUMBERS.x, y, domain_index=NUMBERS.u, source=NUMBERS.source)
 
         assert_equal(*twice(fit, NUMBERS))
@@ -94,8 +94,8 @@ class TestEstimators:
     def test_rows(self):
         def fit(y):
             tensors = (torch.from_numpy(each) for each in (y, WORLD.u, WORLD.source))
-            rows = Rows(torch.from_numpy(WORLD.x).float(), *tensors)
-            return CIDAClassifier(index_in_encoder=True, restarts=2, **QUICK).fit_rows(rows)
+            rows = IndexedDataset(torch.from_numpy(WORLD.x).float(), *tensors)
+            return CIDAClassifier(coordinates="learned", n_restarts=2, **QUICK).fit_dataset(rows)
 
         assert_equal(*twice(fit))
 
@@ -106,7 +106,7 @@ class TestSelection:
     )
     def test_restarts_with_every_validator(self, validator):
         def fit(y):
-            model = CIDAClassifier(restarts=2, validator=validator, index_in_encoder=False, **QUICK)
+            model = CIDAClassifier(n_restarts=2, validator=validator, coordinates="raw", **QUICK)
             return model.fit(WORLD.x, y, domain_index=WORLD.u, source=WORLD.source)
 
         first, second = twice(fit)
@@ -116,19 +116,19 @@ class TestSelection:
     @pytest.mark.parametrize("validator", VALIDATORS)
     def test_searches_with_every_validator(self, validator):
         def fit(y):
-            estimator = CIDAClassifier(index_in_encoder=False, **QUICK)
+            estimator = CIDAClassifier(coordinates="raw", **QUICK)
             search = CIDASearch(estimator, {"lambda_d": [0.2, 5.0]}, validator)
             return search.fit(WORLD.x, y, WORLD.u, source=WORLD.source)
 
         first, second = twice(fit)
-        assert first.tried_ == second.tried_
+        assert first.results_ == second.results_
         assert_equal(first.best_estimator_, second.best_estimator_)
 
     def test_the_accuracy_that_is_expected(self):
         def fit(y):
-            model = CIDAClassifier(index_in_encoder=False, **QUICK)
+            model = CIDAClassifier(coordinates="raw", **QUICK)
             model.fit(WORLD.x, y, domain_index=WORLD.u, source=WORLD.source)
-            return model.expected_accuracy(WORLD.x, y, WORLD.u, source=WORLD.source)
+            return model.expected_score(WORLD.x, y, WORLD.u, source=WORLD.source)
 
         first, second = twice(fit)
         assert first == second
@@ -136,17 +136,17 @@ class TestSelection:
 
 def poisoned_sample(sample):
     """The same data as a benchmark draws it, with the target's truth replaced."""
-    if isinstance(sample, Points | WorldPoints):
-        world = sample.world
+    if isinstance(sample, ToyTaskData | SyntheticTaskData):
+        world = sample.data
         return replace(sample, world=replace(world, y=poisoned(world.y, world.source)))
-    if isinstance(sample, TableRows):
-        return replace(sample, y=poisoned(sample.y, sample.source))
-    if isinstance(sample, BankRows):
-        wrong = replace(sample.scored, y=(sample.scored.y + 1) % 2)
+    if isinstance(sample, TableTaskData):
+        return replace(sample, y=poisoned(sample.y, sample.source_mask))
+    if isinstance(sample, SelectionTaskData):
+        wrong = replace(sample.scored_rows, y=(sample.scored_rows.y + 1) % 2)
         return replace(sample, scored=wrong)
-    assert isinstance(sample, Turning)
-    digits = sample.train_digits
-    rows = sample.rows()
+    assert isinstance(sample, RotatingTaskData)
+    digits = sample.training_digits
+    rows = sample.training_dataset()
     labels = digits.labels.clone()
     target = rows.x[~rows.labelled].unique()  # which digits are only ever seen in the target
     labels[target] = (labels[target] + 1) % 10
@@ -157,7 +157,10 @@ def poisoned_sample(sample):
 # Experiments that need no download; those on tables share their samples with the bank's.
 EMBEDDED = ("circle", "sine", "rotating-digits", "worlds", "moments", "selection", "restarts")
 BENCHMARKS = [
-    benchmark for name in EMBEDDED for benchmark in EXPERIMENTS[name] if benchmark.download is None
+    benchmark
+    for name in EMBEDDED
+    for benchmark in EXPERIMENTS[name]
+    if benchmark.download_name is None
 ]
 
 
@@ -165,7 +168,7 @@ BENCHMARKS = [
 def test_every_experiment(benchmark):
     """A method without target labels is trained alike whatever those labels are."""
     preset = next(iter(benchmark.presets))
-    known = recipes(benchmark, preset)
+    known = build_recipes(benchmark, preset)
     recipe = known.get("default") or known.get("histogram") or next(iter(known.values()))
     recipe = recipe.with_settings(steps=6)
     sample = benchmark.draw(113, benchmark.presets[preset].protocol)
@@ -173,7 +176,7 @@ def test_every_experiment(benchmark):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
         for each in (sample, poisoned_sample(sample)):
-            model = recipe.model(113)
+            model = recipe.build_model(113)
             each.train(model, recipe.oracle)
             models.append(model)
     assert_equal(*models)
@@ -182,9 +185,9 @@ def test_every_experiment(benchmark):
 def test_poison_would_be_noticed():
     """An oracle does read the labels of the target, and so comes out different."""
     benchmark = EXPERIMENTS["circle"][0]
-    recipe = recipes(benchmark, "best")["oracle"].with_settings(steps=6)
-    sample = benchmark.draw(113, "points")
-    models = [recipe.model(113), recipe.model(113)]
+    recipe = build_recipes(benchmark, "best")["oracle"].with_settings(steps=6)
+    sample = benchmark.draw_data(113, "points")
+    models = [recipe.build_model(113), recipe.build_model(113)]
     for model, each in zip(models, (sample, poisoned_sample(sample)), strict=True):
         each.train(model, oracle=True)
     with pytest.raises(AssertionError):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from cida import ranks
+from cida import distributed
 from cida.games import GAMES
 
 # These take a measure of the whole batch, which is not the mean of the ranks' measures.
@@ -22,7 +22,7 @@ import warnings
 import cida
 from cida.datasets import circle
 from cida.games import GAMES
-from cida.ranks import anywhere, average, count, leads, mean, mine, number, shared
+from cida.distributed import anywhere, average, count, leads, mean, mine, number, shared
 from safetensors.torch import save_file
 import torch
 
@@ -34,7 +34,7 @@ kept = {}
 with cida.together():
     for game in games:
         model = cida.CIDAClassifier(
-            game=game, steps=25, hidden=(16,), encoding_width=4, index_in_encoder=True,
+            game=game, steps=25, hidden=(16,), encoding_width=4, coordinates="learned",
             curriculum=0.5, stages=3, batch_size=cut, source_batch_size=13, random_state=3,
         )
         model.fit(world.x, world.training_labels, domain_index=world.u)
@@ -124,9 +124,9 @@ def test_ranks_can_come_together_again(made):
 def test_alone_nothing_is_shared(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     rows = torch.arange(5)
-    with ranks.together():
-        assert ranks.count() == 1
-        assert ranks.leads()
-        assert ranks.mine(rows) is rows
-        assert ranks.own_seed(7) == 7
-        assert ranks.own_device("cpu") == torch.device("cpu")
+    with distributed.process_group():
+        assert distributed.world_size() == 1
+        assert distributed.is_main_process()
+        assert distributed.shard(rows) is rows
+        assert distributed.rank_seed(7) == 7
+        assert distributed.rank_device("cpu") == torch.device("cpu")

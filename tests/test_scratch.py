@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from cida import scratch
-from cida.batch import Rows
-from cida.scratch import few, filled, parts, places, room, to_be_dealt
-from cida.space import Line, Periodic, Product
-from cida.training import Sampler, near_weights
+from cida.data import IndexedDataset
+from cida.scratch import filled, parts, places, room, subsample, to_be_dealt
+from cida.spaces import Line, Periodic, Product
+from cida.training import Sampler, proximity_weights
 
 COUNT = 1000
 
@@ -24,7 +24,7 @@ def many(monkeypatch):
         monkeypatch.setattr(scratch, "MANY", 100 if on else 10**6)
         monkeypatch.setattr(scratch, "ENOUGH", 100)
         monkeypatch.setattr(scratch, "PART", 64)
-        monkeypatch.setattr("cida.training.curriculum.MANY", 100 if on else 10**6)
+        monkeypatch.setattr("cida.training.sampling.MANY", 100 if on else 10**6)
 
     switch(True)
     return switch
@@ -44,13 +44,13 @@ def test_few_rows_are_whole_and_in_memory():
     assert list(parts(COUNT)) == [slice(0, COUNT)]
     assert not is_mapped(room((COUNT,), torch.int64))
     values = torch.arange(COUNT)
-    assert few(values) is values
+    assert subsample(values) is values
 
 
 def test_very_many_rows_come_in_parts_that_cover_them_in_their_order(many):
     covered = [row for part in parts(COUNT) for row in range(part.start, part.stop)]
     assert covered == list(range(COUNT))
-    assert len(few(torch.arange(COUNT))) == 100
+    assert len(subsample(torch.arange(COUNT))) == 100
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="asks Linux what is mapped")
@@ -79,7 +79,7 @@ def rows_of(width=1):
     u = torch.rand(COUNT, width, generator=generator, dtype=torch.float64) ** 2 * 7
     x = torch.arange(COUNT, dtype=torch.float32)[:, None]
     y = torch.randint(0, 3, (COUNT,), generator=generator)
-    return Rows(x, y, u, u[:, 0] < 3)
+    return IndexedDataset(x, y, u, u[:, 0] < 3)
 
 
 SPACES = {"line": Line(), "circle": Periodic(7), "plane": Product([Line(), Periodic(9)])}
@@ -94,13 +94,18 @@ def test_rows_cells_draws_and_weights_of_very_many_rows_are_those_of_few(name, m
         space = SPACES[name].fit(rows.u)
         sampler = Sampler(rows, space, 12, torch.Generator().manual_seed(2))
         near = (rows.u[:, 0] < 5).nonzero()[:, 0]
-        drawn = [sampler.source(20), sampler.everyone(50)]
-        sampler.activate(near)
-        drawn.append(sampler.everyone(50))
-        sampler.activate(torch.arange(COUNT))
-        drawn += [sampler.everyone(50, 0.3), sampler.newest, sampler.active, sampler.weights]
-        hidden = rows.hiding(rows.u[:, 0] < 1)
-        drawn += [rows.y, rows.sources, hidden.y, hidden.sources, hidden.labelled]
+        drawn = [sampler.draw_source(20), sampler.draw_pooled(50)]
+        sampler.set_active_rows(near)
+        drawn.append(sampler.draw_pooled(50))
+        sampler.set_active_rows(torch.arange(COUNT))
+        drawn += [
+            sampler.draw_pooled(50, 0.3),
+            sampler.newest_rows,
+            sampler.active_rows,
+            sampler.row_weights,
+        ]
+        hidden = rows.with_hidden_labels(rows.u[:, 0] < 1)
+        drawn += [rows.y, rows.source_rows, hidden.y, hidden.source_rows, hidden.labelled]
         bins = space.bins(rows.u, 12)
         drawn += [bins.rows, bins.lo, bins.hi, space.distance_to_set(rows.u, rows.u[:90])]
         found.append(drawn)
@@ -110,9 +115,9 @@ def test_rows_cells_draws_and_weights_of_very_many_rows_are_those_of_few(name, m
 
 def test_weights_by_nearness_of_very_many_rows_are_nearly_those_of_few(many):
     distance = torch.rand(COUNT, generator=torch.Generator().manual_seed(3)).double()
-    part_by_part = near_weights(distance, 0.5)
+    part_by_part = proximity_weights(distance, 0.5)
     many(False)
-    torch.testing.assert_close(part_by_part, near_weights(distance, 0.5), rtol=0.25, atol=0.2)
+    torch.testing.assert_close(part_by_part, proximity_weights(distance, 0.5), rtol=0.25, atol=0.2)
 
 
 def test_draws_from_very_many_rows_favour_no_row_and_no_cell(many):
@@ -120,27 +125,27 @@ def test_draws_from_very_many_rows_favour_no_row_and_no_cell(many):
     rows = rows_of()
     sampler = Sampler(rows, Line().fit(rows.u), 5, torch.Generator().manual_seed(4))
     draws = 400_000
-    drawn = sampler.everyone(draws)
+    drawn = sampler.draw_pooled(draws)
     counted = drawn.bincount(minlength=COUNT).double()
     expected = torch.zeros(COUNT, dtype=torch.float64)
-    expected[sampler.active.long()] = draws * sampler.weights
+    expected[sampler.active_rows.long()] = draws * sampler.row_weights
     assert expected.sum() == pytest.approx(draws)
     surprise = float(((counted - expected).square() / expected).sum())
     assert abs(surprise - (COUNT - 1)) < 4 * np.sqrt(2 * (COUNT - 1))
-    cells = sampler.cell.long()
+    cells = sampler.cell_of_row.long()
     by_cell = torch.zeros(5, dtype=torch.float64).index_add_(0, cells, counted)
     wanted = torch.zeros(5, dtype=torch.float64).index_add_(0, cells, expected)
     assert float(((by_cell - wanted).square() / wanted).sum()) < 4 + 4 * np.sqrt(8)
-    of_source = sampler.source(len(rows.sources) - 1)
+    of_source = sampler.draw_source(len(rows.source_rows) - 1)
     counted = of_source.bincount(minlength=COUNT)
-    assert set(counted.nonzero()[:, 0].tolist()) <= set(rows.sources.tolist())
+    assert set(counted.nonzero()[:, 0].tolist()) <= set(rows.source_rows.tolist())
 
 
 def test_neighbours_in_the_file_are_no_neighbours_in_a_draw(many):
     """Rows of one block of the file do not come together: no block is shuffled on its own."""
     rows = rows_of()
     sampler = Sampler(rows, Line().fit(rows.u), 1, torch.Generator().manual_seed(5))
-    drawn = sampler.everyone(100_000).double()
+    drawn = sampler.draw_pooled(100_000).double()
     together = torch.corrcoef(torch.stack([drawn[:-1], drawn[1:]]))[0, 1]
     assert abs(float(together)) < 4 / np.sqrt(100_000)
 

@@ -8,7 +8,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from cida.space import Line, Periodic, Product, line_space, space_from_dict, thinned
+from cida.spaces import (
+    Line,
+    Periodic,
+    Product,
+    evenly_spaced,
+    make_line_space,
+    space_from_dict,
+)
 
 quick = settings(deadline=None, max_examples=50)
 
@@ -131,7 +138,7 @@ def test_distance_to_set_is_the_least_distance_to_its_rows(case, cut):
 @pytest.mark.parametrize("width", [1, 2])
 def test_very_many_equal_rows_are_as_near_as_one(width):
     few = torch.tensor([[1.0, 4.0], [2.0, -1.0], [7.0, 0.5]]).double()[:, :width]
-    space = line_space(width).fit(few)
+    space = make_line_space(width).fit(few)
     u = few.repeat(100_000, 1) + 0.25  # a minute and more, if each row were in the tree
     brute = space.distance(u[:3], few).amin(1)
     assert torch.equal(space.distance_to_set(u, few.repeat(50_000, 1)), brute.repeat(100_000))
@@ -144,10 +151,10 @@ def test_fit_gives_a_line_mean_zero_and_variance_one(numbers, unit):
     assume(float(u.std(correction=0)) > 1e-3)
     original = Line()
     space = original.fit(u * unit)
-    coordinates = space.coordinates(u * unit)
+    coordinates = space.metric_coordinates(u * unit)
     assert coordinates.mean().item() == pytest.approx(0, abs=1e-6)
     assert coordinates.var(correction=0).item() == pytest.approx(1, abs=1e-6)
-    assert space.unit == space.scale
+    assert space.raw_units_per_distance == space.scale
     assert original == Line(0.0, 1.0)
 
 
@@ -156,7 +163,7 @@ def test_fit_gives_a_line_mean_zero_and_variance_one(numbers, unit):
 )
 def test_fit_copes_with_timestamps_and_extreme_magnitudes(start, step):
     u = start + step * torch.arange(101, dtype=torch.float64)[:, None] ** 1.5
-    coordinates = Line().fit(u).coordinates(u)
+    coordinates = Line().fit(u).metric_coordinates(u)
     assert coordinates.mean().item() == pytest.approx(0, abs=1e-9)
     assert coordinates.var(correction=0).item() == pytest.approx(1, abs=1e-9)
 
@@ -199,21 +206,21 @@ def test_bins_cover_every_row_within_their_bounds(case, count):
 def test_bins_of_a_line_count_rows_as_numpy_does(numbers, count):
     u = rows_of(*numbers)
     assume(float(u.max() - u.min()) > 1e-3)
-    bins = Line().bins(u, count)
+    bins = Line().make_bins(u, count)
     expected, edges = np.histogram(u.numpy(), bins=count)
-    assert torch.allclose(bins.lo[:, 0], torch.from_numpy(edges[:-1]), rtol=1e-12, atol=1e-9)
-    assert torch.allclose(bins.hi[:, 0], torch.from_numpy(edges[1:]), rtol=1e-12, atol=1e-9)
+    assert torch.allclose(bins.lower[:, 0], torch.from_numpy(edges[:-1]), rtol=1e-12, atol=1e-9)
+    assert torch.allclose(bins.upper[:, 0], torch.from_numpy(edges[1:]), rtol=1e-12, atol=1e-9)
     # A row on an edge may fall on either side of it by rounding.
     assume(np.abs(u.numpy() - edges[1:-1]).min(initial=np.inf) > 1e-6)
-    assert torch.bincount(bins.rows, minlength=count).tolist() == expected.tolist()
+    assert torch.bincount(bins.cell_of_row, minlength=count).tolist() == expected.tolist()
 
 
 def test_bins_of_a_periodic_index_wrap():
     all_round = rows_of(0.0, 44.0, 45.0, 359.0, -1.0, 725.0, 100.0, 150.0, 200.0, 250.0, 300.0)
-    bins = Periodic(360.0).bins(all_round, 8)
-    assert bins.rows.tolist() == [0, 0, 1, 7, 7, 0, 2, 3, 4, 5, 6]
-    assert bins.lo[:, 0].tolist() == [45.0 * i for i in range(8)]
-    assert bins.hi[:, 0].tolist() == [45.0 * (i + 1) for i in range(8)]
+    bins = Periodic(360.0).make_bins(all_round, 8)
+    assert bins.cell_of_row.tolist() == [0, 0, 1, 7, 7, 0, 2, 3, 4, 5, 6]
+    assert bins.lower[:, 0].tolist() == [45.0 * i for i in range(8)]
+    assert bins.upper[:, 0].tolist() == [45.0 * (i + 1) for i in range(8)]
 
 
 def test_bins_of_a_product_put_each_clump_in_a_cell_of_its_own():
@@ -221,17 +228,17 @@ def test_bins_of_a_product_put_each_clump_in_a_cell_of_its_own():
     corners = np.array([[0, 0], [0, 10], [10, 0], [10, 10]], dtype=float)
     clump = np.repeat(np.arange(4), [5, 10, 20, 40])
     u = torch.from_numpy(corners[clump] + random.uniform(-1, 1, (75, 2)))
-    bins = Product([Line(), Line()]).bins(u, 4)
-    assert sorted(torch.bincount(bins.rows).tolist()) == [5, 10, 20, 40]
+    bins = Product([Line(), Line()]).make_bins(u, 4)
+    assert sorted(torch.bincount(bins.cell_of_row).tolist()) == [5, 10, 20, 40]
     for cell in range(4):
-        members = u[bins.rows == cell]
-        assert torch.equal(bins.lo[cell], members.amin(0))
-        assert torch.equal(bins.hi[cell], members.amax(0))
+        members = u[bins.cell_of_row == cell]
+        assert torch.equal(bins.lower[cell], members.amin(0))
+        assert torch.equal(bins.upper[cell], members.amax(0))
 
 
 def test_anchors_on_a_line_are_even_and_not_stretched_by_a_stray_value():
     u = torch.cat([torch.linspace(0, 1, 1001).double(), torch.tensor([1e6]).double()])[:, None]
-    anchors = Line().anchors(u, 11)
+    anchors = Line().make_anchors(u, 11)
     gaps = anchors[1:] - anchors[:-1]
     assert anchors.shape == (11, 1)
     assert torch.allclose(gaps, gaps[0].expand_as(gaps), rtol=1e-9)
@@ -242,7 +249,7 @@ def test_anchors_on_a_line_are_even_and_not_stretched_by_a_stray_value():
 @pytest.mark.parametrize("count", [2, 7, 36])
 def test_anchors_on_a_periodic_index_are_even_round_the_circle(count):
     space = Periodic(24.0)
-    anchors = space.anchors(rows_of(*range(24)), count)
+    anchors = space.make_anchors(rows_of(*range(24)), count)
     d = space.distance(anchors, anchors)
     d.fill_diagonal_(torch.inf)
     assert anchors.shape == (count, 1)
@@ -254,12 +261,12 @@ def test_anchors_on_a_periodic_index_are_even_round_the_circle(count):
 def test_anchors_and_bins_of_half_a_circle_cover_that_half_across_the_seam():
     space = Periodic(360.0)
     u = torch.remainder(torch.arange(-90.0, 91.0), 360)[:, None]
-    anchors = space.anchors(u, 7)
+    anchors = space.make_anchors(u, 7)
     assert anchors[:, 0].tolist() == [270.0, 300.0, 330.0, 0.0, 30.0, 60.0, 90.0]
-    bins = space.bins(torch.cat([u, u + 720]), 6)
-    assert torch.bincount(bins.rows).tolist() == [60, 60, 60, 60, 60, 62]
-    assert bins.lo[:, 0].tolist() == [270.0 + 30 * k for k in range(6)]
-    assert bins.hi[-1].item() == 450.0
+    bins = space.make_bins(torch.cat([u, u + 720]), 6)
+    assert torch.bincount(bins.cell_of_row).tolist() == [60, 60, 60, 60, 60, 62]
+    assert bins.lower[:, 0].tolist() == [270.0 + 30 * k for k in range(6)]
+    assert bins.upper[-1].item() == 450.0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -267,8 +274,8 @@ def test_anchors_of_a_product_of_lines_are_as_good_as_scikit_learns_k_means(seed
     random = np.random.default_rng(seed)
     u = np.concatenate([random.normal(size=(600, 2)), random.uniform(2, 5, (300, 2))])
     space = Product([Line(), Line()]).fit(torch.from_numpy(u))
-    scaled = space.coordinates(torch.from_numpy(u)).numpy()
-    anchors = space.anchors(torch.from_numpy(u), 12)
+    scaled = space.metric_coordinates(torch.from_numpy(u)).numpy()
+    anchors = space.make_anchors(torch.from_numpy(u), 12)
     inertia = space.distance(torch.from_numpy(u), anchors).amin(1).square().sum().item()
     best = KMeans(12, n_init=4, random_state=0).fit(scaled).inertia_
     assert anchors.shape == (12, 2)
@@ -281,7 +288,7 @@ def test_anchors_of_a_product_wrap_where_a_part_does():
     age = np.concatenate([random.normal(30, 0.1, 100), random.normal(60, 0.1, 100)])
     u = torch.from_numpy(np.stack([hour, age], axis=1))
     space = Product([Periodic(24.0), Line()]).fit(u)
-    anchors = space.anchors(u, 2)
+    anchors = space.make_anchors(u, 2)
     truth = torch.tensor([[0.0, 30.0], [12.0, 60.0]]).double()
     # A mean that did not wrap would put the midnight clump at noon.
     assert space.distance(truth, anchors).amin(1).max() < 0.05
@@ -290,7 +297,7 @@ def test_anchors_of_a_product_wrap_where_a_part_does():
 
 def test_anchors_of_a_product_are_the_rows_where_these_are_few():
     u = torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]).double()
-    anchors = Product([Line(), Line()]).anchors(u, 30)
+    anchors = Product([Line(), Line()]).make_anchors(u, 30)
     assert anchors.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
@@ -321,14 +328,14 @@ def test_a_product_needs_parts():
 
 
 def test_line_space_is_a_line_or_a_product_of_lines():
-    assert line_space(1) == Line()
-    assert line_space(3) == Product([Line(), Line(), Line()])
+    assert make_line_space(1) == Line()
+    assert make_line_space(3) == Product([Line(), Line(), Line()])
 
 
 @quick
 @given(st.integers(1, 500), st.integers(1, 100))
 def test_thinned_keeps_both_ends_and_no_more_than_asked(rows, most):
-    kept = thinned(rows, most)
+    kept = evenly_spaced(rows, most)
     assert len(kept) == min(rows, most) == len(set(kept.tolist()))
     assert kept[0] == 0
     if most > 1:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.quasirandom import SobolEngine
 
-from cida.batch import Batch
+from cida.data import Batch
 from cida.discriminators import DISCRIMINATORS, L1, L2, Discriminator, Gaussian, Histogram, Mixture
 from cida.games import Adversarial, cross_entropy
 from cida.networks import MLP
-from cida.space import Line, Periodic
-from cida.training.trainer import isolated
+from cida.spaces import Line, Periodic
+from cida.training.trainer import seeded
 
 LOG = math.log
 HIDDEN = (64, 64)
@@ -68,7 +68,7 @@ def minimise(player: nn.Module, loss: Callable[[], Tensor], steps: int) -> None:
 
 
 def trained(head: Discriminator, z: Tensor, u: Tensor, steps: int = 300) -> Discriminator:
-    with isolated(0):
+    with seeded(0):
         head.build(z.shape[1], Line(), u)
         minimise(head, lambda: head.loss(head(z), u).mean(), steps)
     return head.requires_grad_(False)
@@ -129,7 +129,7 @@ def test_trained_mixture_beats_the_gaussian_by_the_known_divergence_on_a_bimodal
 
 @pytest.mark.parametrize("name", DISCRIMINATORS)
 def test_an_independent_encoding_leaves_every_head_at_its_ceiling(name: str):
-    with isolated(0):
+    with seeded(0):
         z, u = torch.randn(2, 4096, 2), torch.randn(2, 4096, 1).double()
     head = trained(DISCRIMINATORS[name](hidden=(16,)), z[0], u[0], steps=200)
     ceiling = float(head.ceiling(u[1]).mean())
@@ -143,7 +143,7 @@ def test_trained_predictor_reaches_the_label_probabilities_and_the_conditional_e
     draws = uniforms(0)
     z = (3 * draws[:, :1] - 1.5).float()
     y = (draws[:, 1] < chance(z[:, 0])).long()
-    with isolated(0):
+    with seeded(0):
         predictor = MLP(1, HIDDEN, 2)
         minimise(predictor, lambda: cross_entropy(predictor(z), y).mean(), 300)
     assert (predictor(GRID).softmax(1)[:, 1:] - chance(GRID)).abs().max() < 0.05
@@ -186,7 +186,7 @@ def test_a_ceiling_fitted_on_the_batch_itself_is_too_low():
     """By about (bins - 1) / (2 rows): 35 / 768 = 0.046 nats."""
     u = 360 * uniforms(0, columns=1, rows=2**14)
     head = Histogram(bins=36, kernel=0).build(1, Periodic(360), u)
-    with isolated(0):
+    with seeded(0):
         batches = [u[torch.randint(len(u), (384,))] for _ in range(200)]
     fitted_on_all = torch.stack([head.ceiling(batch).mean() for batch in batches]).mean()
     fitted_on_batch = sum(blind_loss(head, b, torch.ones(384)) for b in batches) / 200
@@ -208,7 +208,7 @@ def test_a_loss_above_the_ceiling_says_that_the_discriminator_lags_and_moves_no_
         game = Adversarial(*players, index_in_encoder=False, ceiling=ceiling)
         *_, move = game.moves(everyone, everyone)
         (gradient,) = torch.autograd.grad(move.losses["encoder"], encoder.weight)
-        assert float(move.figures["discriminator"].detach()) == pytest.approx(4, abs=0.01)
+        assert float(move.metrics["discriminator"].detach()) == pytest.approx(4, abs=0.01)
         assert float(move.ceilings["discriminator"]) == pytest.approx(1, abs=0.01)
         assert abs(float(gradient)) == pytest.approx(pull, abs=0.01)
 
@@ -235,7 +235,7 @@ def exactly(table: Table) -> tuple[Fraction, Fraction, list[tuple[int, Fraction,
 def blind_loss(head: Discriminator, u: Tensor, counts: Tensor) -> float:
     """The loss of the best belief that knows these counts of u and nothing else."""
     share = counts.double() / counts.sum()
-    belief = head.best_constant(u, share)
+    belief = head.marginal_params(u, share)
     return float(share @ head.loss(belief.expand(len(u), -1), u))
 
 

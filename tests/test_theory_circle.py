@@ -17,14 +17,14 @@ from cida.discriminators import (
     VonMises,
     VonMisesMixture,
 )
-from cida.space import Periodic
+from cida.spaces import Periodic
 
 CIRCLE = torch.arange(0, 360, 1.0, dtype=torch.float64)[:, None]
 
 
 def at_best(head: Discriminator, u: torch.Tensor) -> float:
     """The loss of the best belief about these rows: what the head gives if z holds just them."""
-    head.fit_blind(u)
+    head.fit_marginal(u)
     return float(head.ceiling(u).mean())
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 
 from cida import CIDAClassifier, CidaWarning
-from cida.datasets import circle
+from cida.datasets import make_circle
 
 warnings.simplefilter("ignore", CidaWarning)  # the doctor finds what the pictures show
-world = circle(seed=100)
+world = make_circle(seed=100)
 target = ~world.source
 
 # %%

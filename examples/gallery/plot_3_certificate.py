@@ -12,11 +12,11 @@ import matplotlib.pyplot as plt
 import torch
 
 from cida import Line
-from cida.datasets import circle
-from cida.diagnostics import certify
-from cida.networks import MovingFrame
+from cida.certificate.certificate import certify
+from cida.coordinates import MovingFrame
+from cida.datasets import make_circle
 
-world, fresh = circle(seed=100), circle(seed=101)
+world, fresh = make_circle(seed=100), make_circle(seed=101)
 
 
 def tensors(draw):
@@ -39,7 +39,7 @@ certificates = {name: certify(space, z, u) for name, z in encodings.items()}
 figure, axes = plt.subplots(1, 2, figsize=(10, 5.4), layout="constrained")
 for axis, (name, z) in zip(axes, encodings.items(), strict=True):
     dots = axis.scatter(*z.T, c=fresh.u, s=4, cmap="viridis")
-    verdict = textwrap.fill(certificates[name].words()[0].split(". ")[0], 60)
+    verdict = textwrap.fill(certificates[name].summary()[0].split(". ")[0], 60)
     axis.set(title=name, aspect="equal")
     axis.set_xlabel(verdict, fontsize=8, loc="left", labelpad=10)
 figure.colorbar(dots, ax=axes, label="index u", shrink=0.6)
@@ -49,7 +49,7 @@ plt.show()
 # Beside the verdict stands what each probe found.
 
 for name, certificate in certificates.items():
-    print(name.upper(), *certificate.words()[:4], "", sep="\n")
+    print(name.upper(), *certificate.summary()[:4], "", sep="\n")
 
 # %%
 # It can refute alignment, never prove it. And an encoding that is free of u may still be wrong:

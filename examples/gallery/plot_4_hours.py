@@ -12,9 +12,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from cida import CIDAClassifier, CidaWarning
-from cida.datasets import hours
+from cida.datasets import make_hours
 
-world = hours(rows=1500, seed=100)
+world = make_hours(n_samples=1500, seed=100)
 model = CIDAClassifier(steps=400, random_state=100)
 model.fit(world.x, world.training_labels, domain_index=world.u)
 print(model.space_)  # nobody said that u is a circle
@@ -25,9 +25,9 @@ print(model.space_)  # nobody said that u is a circle
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", CidaWarning)
-    cells = model.expected_accuracy(world.x, world.training_labels, domain_index=world.u)
+    cells = model.expected_score(world.x, world.training_labels, domain_index=world.u)
 truth = model.score_by_index(
-    world.x[~world.source], world.y[~world.source], domain_index=world.u[~world.source], bins=10
+    world.x[~world.source], world.y[~world.source], domain_index=world.u[~world.source], n_bins=10
 )
 
 figure, axis = plt.subplots(

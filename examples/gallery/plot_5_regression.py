@@ -10,10 +10,10 @@ import warnings
 import matplotlib.pyplot as plt
 
 from cida import CIDARegressor, CidaWarning
-from cida.datasets import drifting_regression
+from cida.datasets import make_drifting_regression
 
 warnings.simplefilter("ignore", CidaWarning)
-world = drifting_regression(rows=1500, seed=100)
+world = make_drifting_regression(n_samples=1500, seed=100)
 target = ~world.source
 
 models = {

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from cida import L1, CIDAClassifier, CidaWarning, Discriminator
 from cida.check import check
-from cida.datasets import ladder
+from cida.datasets import make_ladder
 
 LEAST = 0.01  # of a width, so that no likelihood runs away
 
@@ -24,7 +24,7 @@ class Laplace(Discriminator):
     """``L_d = |D_m(z) - u| / D_b(z) + log D_b(z)``: a median and a width for each column."""
 
     @property
-    def belief_width(self) -> int:
+    def params_width(self) -> int:
         return 2 * self.embedding_width
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
@@ -32,8 +32,8 @@ class Laplace(Discriminator):
         width = nn.functional.softplus(raw) + LEAST
         return ((middle - target).abs() / width + width.log()).sum(1)
 
-    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
-        middle = L1.best_constant(self, u, weights)  # the weighted median of each column
+    def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
+        middle = L1.marginal_params(self, u, weights)  # the weighted median of each column
         width = weights @ (self.target(u).to(weights.dtype) - middle).abs()
         return torch.cat([middle, (width - LEAST).clamp(min=1e-6).expm1().log()])
 
@@ -50,10 +50,10 @@ print(f"{sum(finding.passed for finding in findings)} of {len(findings)} checks 
 # belief with a width does.
 
 warnings.simplefilter("ignore", CidaWarning)
-world = ladder("variance", rows=2000, seed=100)
+world = make_ladder("variance", n_samples=2000, seed=100)
 models = {
-    "L2": CIDAClassifier("l2", index_in_encoder=False, steps=500, random_state=100),
-    "Laplace": CIDAClassifier(Laplace(), index_in_encoder=False, steps=500, random_state=100),
+    "L2": CIDAClassifier("l2", coordinates="raw", steps=500, random_state=100),
+    "Laplace": CIDAClassifier(Laplace(), coordinates="raw", steps=500, random_state=100),
 }
 for model in models.values():
     model.set_params(curriculum=0.0).fit(world.x, world.training_labels, domain_index=world.u)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
         VonMises,
         VonMisesMixture,
     )
+    from cida.distributed import process_group
     from cida.estimators import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
     from cida.estimators.loading import load
     from cida.estimators.saving import ModelFileError
-    from cida.ranks import together
-    from cida.space import Line, Periodic, Product, Space
+    from cida.spaces import Line, Periodic, Product, Space
     from cida.training import resumable
 
 __all__ = [
@@ -57,8 +57,8 @@ __all__ = [
     "VonMisesMixture",
     "__version__",
     "load",
+    "process_group",
     "resumable",
-    "together",
 ]
 
 # Where each name is at home. It is fetched when it is first asked for, since torch takes seconds to
@@ -67,9 +67,9 @@ _HOMES = {
     "cida.estimators": ("CIDAClassifier", "CIDARegressor", "CIDASearch", "CidaWarning"),
     "cida.estimators.loading": ("load",),
     "cida.estimators.saving": ("ModelFileError",),
-    "cida.ranks": ("together",),
+    "cida.distributed": ("together",),
     "cida.training": ("resumable",),
-    "cida.space": ("Line", "Periodic", "Product", "Space"),
+    "cida.spaces": ("Line", "Periodic", "Product", "Space"),
 }
 
 

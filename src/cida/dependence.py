@@ -14,16 +14,16 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "FEWEST_ROWS",
-    "centred_distances",
-    "centred_kernel",
+    "MIN_DEPENDENCE_ROWS",
+    "centered_distances",
+    "centered_kernel",
     "distance_correlation",
     "distance_covariance",
     "hsic",
-    "normalised_hsic",
+    "normalized_hsic",
 ]
 
-FEWEST_ROWS = 4  # of three rows nothing is left when the means are taken off
+MIN_DEPENDENCE_ROWS = 4  # of three rows nothing is left when the means are taken off
 
 
 def distance_covariance(a: Tensor, b: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ def distance_covariance(a: Tensor, b: Tensor) -> Tensor:
     shape (n, p), and ``b``, shape (n, q). It is zero in the mean if and only if they are
     independent: it sees every moment.
     """
-    return _covariance(*_both(_distances, a, b))
+    return _covariance(*_pairwise_matrices(_distances, a, b))
 
 
 def distance_correlation(a: Tensor, b: Tensor) -> Tensor:
@@ -42,7 +42,7 @@ def distance_correlation(a: Tensor, b: Tensor) -> Tensor:
     The bias-corrected squared distance correlation (Szekely and Rizzo, 2014). Scaling, turning and
     shifting a or b changes nothing. Where a or b is constant it is 0, and so is its gradient.
     """
-    return _correlation(*_both(_distances, a, b))
+    return _correlation(*_pairwise_matrices(_distances, a, b))
 
 
 def hsic(a: Tensor, b: Tensor) -> Tensor:
@@ -53,31 +53,31 @@ def hsic(a: Tensor, b: Tensor) -> Tensor:
     passes through h: with h held fixed the value would not depend on the scale of a, but its
     gradient would, and an encoder would shrink z for ever after a gain that never comes.
     """
-    return _covariance(*_both(_kernel, a, b))
+    return _covariance(*_pairwise_matrices(_kernel, a, b))
 
 
-def normalised_hsic(a: Tensor, b: Tensor) -> Tensor:
+def normalized_hsic(a: Tensor, b: Tensor) -> Tensor:
     """``HSIC(a, b) / sqrt(HSIC(a, a) HSIC(b, b))``: between -1 and 1, at any scale.
 
     The unbiased centred kernel alignment (Nguyen et al., 2021) with the kernels of `hsic`. Where a
     or b is constant it is 0, and so is its gradient.
     """
-    return _correlation(*_both(_kernel, a, b))
+    return _correlation(*_pairwise_matrices(_kernel, a, b))
 
 
-def centred_distances(rows: Tensor) -> Tensor:
+def centered_distances(rows: Tensor) -> Tensor:
     """The U-centred distances between rows at length 1: `distance_correlation` is their product."""
-    return _direction(_distances(rows))
+    return _unit_u_center(_distances(rows))
 
 
-def centred_kernel(rows: Tensor) -> Tensor:
+def centered_kernel(rows: Tensor) -> Tensor:
     """The U-centred kernel between rows at length 1: `normalised_hsic` is their product."""
-    return _direction(_kernel(rows))
+    return _unit_u_center(_kernel(rows))
 
 
-def _both(
+def _pairwise_matrices(
     similarity: Callable[[Tensor], Tensor], a: Tensor, b: Tensor
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     for name, rows in {"a": a, "b": b}.items():
         if rows.dim() != 2:
             raise ValueError(
@@ -85,9 +85,10 @@ def _both(
             )
     if len(a) != len(b):
         raise ValueError(f"a has {len(a)} rows and b {len(b)}; they must have the same number.")
-    if len(a) < FEWEST_ROWS:
+    if len(a) < MIN_DEPENDENCE_ROWS:
         raise ValueError(
-            f"a and b have {len(a)} rows; a measure of dependence needs at least {FEWEST_ROWS}."
+            f"a and b have {len(a)} rows; a measure of dependence needs at least "
+            f"{MIN_DEPENDENCE_ROWS}."
         )
     return similarity(a), similarity(b)
 
@@ -100,38 +101,38 @@ def _distances(rows: Tensor) -> Tensor:
 
 def _kernel(rows: Tensor) -> Tensor:
     """``exp(-r^2 / 2 h^2) - 1``; centring takes any constant off, and digits are kept without."""
-    apart = _distances(rows)
+    distances = _distances(rows)
     # Without the zeros: with many equal rows, as of an index with two values, h would be 0.
-    positive = apart[apart > 0]
-    bandwidth = positive.median() if len(positive) else apart.new_ones(())
-    return torch.expm1(-0.5 * (apart / bandwidth).square())
+    positive = distances[distances > 0]
+    bandwidth = positive.median() if len(positive) else distances.new_ones(())
+    return torch.expm1(-0.5 * (distances / bandwidth).square())
 
 
-def _u_centred(similarity: Tensor) -> Tensor:
+def _u_center(similarity: Tensor) -> Tensor:
     """``s_ij - s_i. / (n - 2) - s_.j / (n - 2) + s_.. / ((n - 1)(n - 2))``, 0 on the diagonal."""
     count = len(similarity)
     sums = similarity.sum(1, keepdim=True) / (count - 2)
-    whole = similarity.sum() / ((count - 1) * (count - 2))
+    grand_mean = similarity.sum() / ((count - 1) * (count - 2))
     diagonal = torch.eye(count, dtype=torch.bool, device=similarity.device)
-    return (similarity - sums - sums.T + whole).masked_fill(diagonal, 0.0)
+    return (similarity - sums - sums.T + grand_mean).masked_fill(diagonal, 0.0)
 
 
 def _covariance(first: Tensor, second: Tensor) -> Tensor:
     count = len(first)
-    return (_u_centred(first) * _u_centred(second)).sum() / (count * (count - 3))
+    return (_u_center(first) * _u_center(second)).sum() / (count * (count - 3))
 
 
 def _correlation(first: Tensor, second: Tensor) -> Tensor:
-    return (_direction(first) * _direction(second)).sum()
+    return (_unit_u_center(first) * _unit_u_center(second)).sum()
 
 
-def _direction(similarity: Tensor) -> Tensor:
+def _unit_u_center(similarity: Tensor) -> Tensor:
     """The U-centred matrix at length 1; 0 where rounding is all that centring leaves of it."""
     # Of about unit size first, so that no square is lost to underflow; directions are the same.
     largest = similarity.detach().abs().max()
     similarity = similarity / torch.where(largest > 0, largest, 1.0)
-    centred = _u_centred(similarity)
-    square = centred.square().sum()
+    centered = _u_center(similarity)
+    square = centered.square().sum()
     rounding = 100 * torch.finfo(square.dtype).eps
-    there = square > rounding**2 * similarity.detach().square().sum()
-    return centred * there / torch.where(there, square, 1.0).sqrt()
+    is_nonzero = square > rounding**2 * similarity.detach().square().sum()
+    return centered * is_nonzero / torch.where(is_nonzero, square, 1.0).sqrt()

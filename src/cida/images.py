@@ -23,16 +23,16 @@ def rotate(images: Tensor, cos_sin: Tensor, nearest: bool = False, fold: int = 1
     n, channels, height, width = images.shape
     if not n:
         return images.new_empty(0, channels * fold**2, height // fold, width // fold)
-    places = torch.from_numpy(_places(height, width, fold)).to(images.dtype)
-    grid = (cos_sin.to(images.dtype) @ places).view(n, -1, fold**2, 2)
+    grid_basis = torch.from_numpy(_sampling_grid(height, width, fold)).to(images.dtype)
+    grid = (cos_sin.to(images.dtype) @ grid_basis).view(n, -1, fold**2, 2)
     mode = "nearest" if nearest else "bilinear"
-    turned = nn.functional.grid_sample(images, grid, mode=mode, align_corners=False)
-    squares = turned.view(n, channels, height // fold, width // fold, fold**2)
-    return squares.permute(0, 1, 4, 2, 3).flatten(1, 2)
+    rotated = nn.functional.grid_sample(images, grid, mode=mode, align_corners=False)
+    blocks = rotated.view(n, channels, height // fold, width // fold, fold**2)
+    return blocks.permute(0, 1, 4, 2, 3).flatten(1, 2)
 
 
 @cache
-def _places(height: int, width: int, fold: int) -> np.ndarray[Any, Any]:
+def _sampling_grid(height: int, width: int, fold: int) -> np.ndarray[Any, Any]:
     """Where the pixels of the result come from: turned back, as a linear map of (cos a, sin a).
 
     Pixel after pixel, its place across and its place down. Rows point down, and both sides count
@@ -41,12 +41,12 @@ def _places(height: int, width: int, fold: int) -> np.ndarray[Any, Any]:
     """
     across = (2 * np.arange(width, dtype=np.float64) + 1) / width - 1
     down = (2 * np.arange(height, dtype=np.float64) + 1) / height - 1
-    both = np.stack(np.broadcast_arrays(across, down[:, None]))
-    squares = both.reshape(2, height // fold, fold, width // fold, fold)
-    across, down = squares.transpose(0, 1, 3, 2, 4)
-    of_cos = np.stack([across, down], axis=-1)
-    of_sin = np.stack([-down * (height / width), across * (width / height)], axis=-1)
-    return np.stack([of_cos.ravel(), of_sin.ravel()])
+    pixel_grid = np.stack(np.broadcast_arrays(across, down[:, None]))
+    blocks = pixel_grid.reshape(2, height // fold, fold, width // fold, fold)
+    across, down = blocks.transpose(0, 1, 3, 2, 4)
+    cos_part = np.stack([across, down], axis=-1)
+    sin_part = np.stack([-down * (height / width), across * (width / height)], axis=-1)
+    return np.stack([cos_part.ravel(), sin_part.ravel()])
 
 
 def rotate_degrees(images: Tensor, angle_degrees: Tensor, nearest: bool = False) -> Tensor:

@@ -13,22 +13,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["MANY", "few", "filled", "parts", "places", "room", "thinned", "to_be_dealt"]
+__all__ = ["MANY", "evenly_spaced", "filled", "parts", "places", "room", "subsample", "to_be_dealt"]
 
 MANY = 1_000_000  # rows: up to here all is in memory, and whole
 ENOUGH = 250_000  # of very many, to tell a mean, a spread or a range by
 PART = 1 << 18  # rows at a time, of very many
 
 
-def thinned(rows: int, most: int) -> Tensor:
+def evenly_spaced(rows: int, max_rows: int) -> Tensor:
     """At most ``most`` of the numbers 0 .. rows - 1, evenly spaced, both ends included."""
-    spread: Tensor = torch.linspace(0, rows - 1, min(rows, most), dtype=torch.float64)
+    spread: Tensor = torch.linspace(0, rows - 1, min(rows, max_rows), dtype=torch.float64)
     return spread.round().long()
 
 
-def few(values: Tensor) -> Tensor:
+def subsample(values: Tensor) -> Tensor:
     """The rows or, of very many, some evenly spaced: enough for what is true of all."""
-    return values if len(values) <= MANY else values[thinned(len(values), ENOUGH)]
+    return values if len(values) <= MANY else values[evenly_spaced(len(values), ENOUGH)]
 
 
 def parts(rows: int) -> Iterator[slice]:

@@ -14,10 +14,10 @@ from distributed import LocalCluster
 from joblib import Parallel, delayed
 
 from cida import CidaWarning
-from cida.benchmarks.grid import Task, run_grid
-from cida.benchmarks.places import Cluster, connected
+from cida.benchmarks.grid import Job, run_jobs
+from cida.benchmarks.places import DaskBackend, connect_to_cluster
 from cida.cli import main
-from cida.words import JobError
+from cida.errors import CommandError
 
 pytestmark = pytest.mark.filterwarnings("ignore:the cluster has 2 threads")
 
@@ -84,7 +84,7 @@ def worker(workers):
 
 def tasks_in(folder, steps=15, seeds=2):
     return [
-        Task("sine", "best", "points", "histogram", seed, folder / f"histogram-seed{seed}", steps)
+        Job("sine", "best", "points", "histogram", seed, folder / f"histogram-seed{seed}", steps)
         for seed in range(seeds)
     ]
 
@@ -102,7 +102,7 @@ def test_a_worker_that_is_killed_half_way_changes_nothing(workers, tmp_path, mon
 
     command = ["reproduce", "sine", "--seeds", "4", "--steps", "60", "--no-figures"]
     command += ["--methods", "histogram"]
-    run_grid(tasks_in(tmp_path / "here", steps=60, seeds=4), 1, lambda _: None)
+    run_jobs(tasks_in(tmp_path / "here", steps=60, seeds=4), 1, lambda _: None)
     killing = threading.Thread(target=kill_half_way)
     killing.start()
     with pytest.warns(CidaWarning, match=r"3 threads and makes 2 run\(s\) at a time"):
@@ -143,7 +143,7 @@ def test_an_interrupted_command_ends_and_its_workers_are_free_again(worker, tmp_
     started = time.monotonic()
     in_hand = []
     watch = lambda _: in_hand.append(sum(worker.busy().values()))  # noqa: E731
-    run_grid(tasks_in(tmp_path, steps=2), 1, watch, worker.address)
+    run_jobs(tasks_in(tmp_path, steps=2), 1, watch, worker.address)
     assert max(in_hand) <= 1
     assert time.monotonic() - started < 15
     assert list(tmp_path.glob("run/*/row.json")) == []
@@ -153,27 +153,33 @@ def test_a_folder_that_workers_do_not_share_is_told(worker, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("cida.benchmarks.grid.PATIENCE", 0.2)
     elsewhere = Path("/proc/self/cwd/run")  # which is another folder for everyone
-    with pytest.raises(JobError, match="seed 0 ended on the cluster, but is not in /proc/self/cwd"):
-        run_grid(tasks_in(elsewhere)[:1], None, lambda _: None, worker.address)
+    with pytest.raises(
+        CommandError, match="seed 0 ended on the cluster, but is not in /proc/self/cwd"
+    ):
+        run_jobs(tasks_in(elsewhere)[:1], None, lambda _: None, worker.address)
     assert list(worker.folder.glob("run/histogram-seed0/row.json")) != []
 
 
 def test_a_worker_with_another_version_is_told_before_the_first_run(worker, tmp_path, monkeypatch):
     monkeypatch.setattr("cida.estimators.saving.__version__", "99.0")
     tasks = tasks_in(tmp_path)
-    with pytest.raises(JobError, match=r"worker at tcp://.* has cida .*, here is 99.0; install"):
-        run_grid(tasks, None, lambda _: None, worker.address)
+    with pytest.raises(
+        CommandError, match=r"worker at tcp://.* has cida .*, here is 99.0; install"
+    ):
+        run_jobs(tasks, None, lambda _: None, worker.address)
     monkeypatch.setattr("cida.benchmarks.places._check_workers", lambda *_: None)  # one came later
-    with pytest.raises(JobError, match=r"worker at tcp://.* has cida .*, here is 99.0; install"):
-        run_grid(tasks, None, lambda _: None, worker.address)
+    with pytest.raises(
+        CommandError, match=r"worker at tcp://.* has cida .*, here is 99.0; install"
+    ):
+        run_jobs(tasks, None, lambda _: None, worker.address)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_call_that_ends_its_workers_is_given_up(worker, monkeypatch):
     monkeypatch.setattr(worker.scheduler, "allowed_failures", 0)
-    with connected(worker.address) as client:
-        calls = Parallel(2, backend=Cluster(client))
-        with pytest.raises(JobError, match="worker died 1 times, perhaps for want of memory"):
+    with connect_to_cluster(worker.address) as client:
+        calls = Parallel(2, backend=DaskBackend(client))
+        with pytest.raises(CommandError, match="worker died 1 times, perhaps for want of memory"):
             calls([delayed(os.abort)()])
     worker.processes.popitem()[1].wait()
 
@@ -192,8 +198,8 @@ def test_a_worker_without_cida_is_told(workers, tmp_path, without_cida):
     workers.start(**without_cida)
     workers.ready()
     told = r"the worker at tcp://.* cannot load cida \(.*none.*\); install there"
-    with pytest.raises(JobError, match=told):
-        run_grid(tasks_in(tmp_path), None, lambda _: None, workers.address)
+    with pytest.raises(CommandError, match=told):
+        run_jobs(tasks_in(tmp_path), None, lambda _: None, workers.address)
     workers.kill(*workers.processes)
 
 
@@ -207,8 +213,8 @@ def test_a_scheduler_without_cida_is_told(tmp_path, without_cida):
         address = json.loads((tmp_path / "where").read_text())["address"]
         told = r"the scheduler tcp://.* cannot load cida \(.*none.*\); install there"
         try:
-            with pytest.raises(JobError, match=told):
-                run_grid(tasks_in(tmp_path), None, lambda _: None, address)
+            with pytest.raises(CommandError, match=told):
+                run_jobs(tasks_in(tmp_path), None, lambda _: None, address)
         finally:
             scheduler.kill()
 
@@ -216,8 +222,8 @@ def test_a_scheduler_without_cida_is_told(tmp_path, without_cida):
 def test_a_cluster_without_workers_is_told(workers, tmp_path, monkeypatch):
     workers.kill(*workers.processes)
     monkeypatch.setattr("cida.benchmarks.places.PATIENCE", 0.5)
-    with pytest.raises(JobError, match="has no worker; start some with dask worker tcp://"):
-        run_grid(tasks_in(tmp_path), None, lambda _: None, workers.address)
+    with pytest.raises(CommandError, match="has no worker; start some with dask worker tcp://"):
+        run_jobs(tasks_in(tmp_path), None, lambda _: None, workers.address)
 
 
 @pytest.mark.parametrize(
@@ -237,4 +243,4 @@ def test_a_wrong_address_is_one_sentence(tmp_path, monkeypatch, capsys, address,
 def test_what_to_install_is_told(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"pip install 'cida\[grid\]'"):
-        run_grid(tasks_in(tmp_path), None, lambda _: None, "tcp://127.0.0.1:8786")
+        run_jobs(tasks_in(tmp_path), None, lambda _: None, "tcp://127.0.0.1:8786")

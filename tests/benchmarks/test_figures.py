@@ -1,17 +1,17 @@
 import numpy as np
 import pytest
 
-from cida.benchmarks.figures import accuracy_figure, draw_figures, world_figure
+from cida.benchmarks.figures import draw_figures, plot_toy_accuracy, plot_toy_predictions
 from cida.benchmarks.recipes import Recipe
-from cida.benchmarks.runner import Outcome, Row
-from cida.datasets import sine
+from cida.benchmarks.runner import CompletedRun, RunResult
+from cida.datasets import make_sine
 
 FILES = ["accuracy.png", "accuracy.svg", "figure.png", "figure.svg"]
 
 
 @pytest.fixture(scope="module")
 def world():
-    return sine(points=20)
+    return make_sine(n_per_domain=20)
 
 
 class Said:
@@ -28,8 +28,8 @@ def outcome(world, method, seed, predicted):
     right = predicted == world.y
     cells = [{"accuracy": float(right[world.u == v].mean())} for v in np.unique(world.u)]
     target = float(right[~world.source].mean())
-    row = Row(method, seed, 1.0, target, float(right.mean()), cells, 1.0)
-    return Outcome(Recipe(method, method.upper()), row, Said(predicted), [])
+    row = RunResult(method, seed, 1.0, target, float(right.mean()), cells, 1.0)
+    return CompletedRun(Recipe(method, method.upper()), row, Said(predicted), [])
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def titles(figure):
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_world_has_a_panel_for_domains_truth_and_each_method(world, outcomes, count):
     first = [o for o in outcomes if o.row.seed == 0][:count]
-    shown = titles(world_figure(world, first))
+    shown = titles(plot_toy_predictions(world, first))
     assert shown[:2] == ["Domains, coloured by u", "Ground truth"]
     assert shown[2] == "TRUTH: 100.0 %"
     assert len(shown) == 2 + count
@@ -71,7 +71,7 @@ def test_the_world_has_a_panel_for_domains_truth_and_each_method(world, outcomes
 def test_accuracy_has_a_panel_a_method_with_the_mean_over_seeds(world, outcomes):
     plain = [o for o in outcomes if o.row.method != "one"]
     worse = outcome(world, "truth", 2, 1 - world.y)
-    figure = accuracy_figure(world, [*plain, worse])
+    figure = plot_toy_accuracy(world, [*plain, worse])
     shown = titles(figure)
     assert shown[0] == "TRUTH: 66.7 %"
     assert len(shown) == 2

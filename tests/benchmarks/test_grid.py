@@ -13,17 +13,17 @@ import torch
 from threadpoolctl import threadpool_info
 
 from cida import CidaWarning
-from cida.benchmarks.grid import Task, one_thread, run_grid
-from cida.benchmarks.runner import read_outcome, run_recipe
-from cida.benchmarks.toys import FRESH
+from cida.benchmarks.grid import Job, run_jobs, single_threaded
+from cida.benchmarks.runner import load_completed_run, run_recipe
+from cida.benchmarks.toys import FRESH_SEED_OFFSET
 from cida.cli import main
-from cida.datasets import sine
-from cida.diagnostics.view import VIEW, read_view
+from cida.datasets import make_sine
+from cida.runs.snapshot import SNAPSHOT_FILE, load_snapshot
 
 
 def tasks_in(folder):
     return [
-        Task("sine", "best", "points", method, seed, folder / f"{method}-seed{seed}", steps=15)
+        Job("sine", "best", "points", method, seed, folder / f"{method}-seed{seed}", steps=15)
         for method in ("source-only", "histogram")
         for seed in (0, 1)
     ]
@@ -37,7 +37,7 @@ def without_seconds(row):
 def grid(tmp_path_factory):
     """Two methods with two seeds, one after the other."""
     tasks, heard = tasks_in(tmp_path_factory.mktemp("grid")), []
-    return tasks, run_grid(tasks, 1, heard.append), heard
+    return tasks, run_jobs(tasks, 1, heard.append), heard
 
 
 def test_every_run_is_told_as_it_ends_and_given_in_order(grid):
@@ -52,31 +52,31 @@ def test_every_run_is_told_as_it_ends_and_given_in_order(grid):
 def test_two_at_a_time_find_the_same_numbers_and_weights(grid, tmp_path):
     _, done, _ = grid
     heard = []
-    beside = run_grid(tasks_in(tmp_path), 2, heard.append)
-    assert sorted(e.task.folder for e in heard) == sorted(e.task.folder for e in beside)
+    beside = run_jobs(tasks_in(tmp_path), 2, heard.append)
+    assert sorted(e.task.folder for e in heard) == sorted(e.job.folder for e in beside)
     for one, two in zip(done, beside, strict=True):
-        assert without_seconds(one.row) == without_seconds(two.row)
+        assert without_seconds(one.row) == without_seconds(two.result)
         model = "model.safetensors"
-        weights = [e.task.folder.joinpath(model).read_bytes() for e in (one, two)]
+        weights = [e.job.folder.joinpath(model).read_bytes() for e in (one, two)]
         assert weights[0] == weights[1]
     assert multiprocessing.active_children() == []
 
 
 def test_what_the_doctor_finds_is_left_to_the_report_which_names_the_run(tmp_path):
-    task = Task("circle", "paper", "points", "cida", 100, tmp_path / "cida-seed100", steps=200)
+    task = Job("circle", "paper", "points", "cida", 100, tmp_path / "cida-seed100", steps=200)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        (ended,) = run_grid([task], 1, lambda _: None)
+        (ended,) = run_jobs([task], 1, lambda _: None)
     assert ended.failure == ""
     assert [one for one in told if issubclass(one.category, CidaWarning)] == []
-    assert read_outcome(task.folder, task.recipe).model.findings_
+    assert load_completed_run(task.folder, task.recipe).model.diagnoses_
 
 
 def test_fresh_points_are_another_draw_scaled_as_the_first(grid):
     (task, *_), (ended, *_), _ = grid
     world = task.sample.world
-    fresh = sine(seed=FRESH, scaled_as=world)
-    model = read_outcome(task.folder, task.recipe).model
+    fresh = make_sine(seed=FRESH_SEED_OFFSET, scaling_from=world)
+    model = load_completed_run(task.folder, task.recipe).model
     right = model.predict(fresh.x, domain_index=fresh.u) == fresh.y
     assert ended.row.fresh["all_accuracy"] == right.mean()
     assert np.array_equal(fresh.x, task.sample.fresh.x)
@@ -88,11 +88,11 @@ def test_the_number_of_threads_is_one_inside_and_put_back(threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        with one_thread():
+        with single_threaded():
             assert torch.get_num_threads() == 1
             assert {pool["num_threads"] for pool in threadpool_info()} == {1}  # numpy's, scipy's
         assert torch.get_num_threads() == threads
-        with pytest.raises(RuntimeError, match="stop"), one_thread():
+        with pytest.raises(RuntimeError, match="stop"), single_threaded():
             raise RuntimeError("stop")
         assert torch.get_num_threads() == threads
     finally:
@@ -107,11 +107,11 @@ def test_a_grid_runs_with_one_thread_and_puts_the_number_back(grid, monkeypatch)
         seen.append(torch.get_num_threads())
         return done[0].row
 
-    monkeypatch.setattr(Task, "play", play)
+    monkeypatch.setattr(Job, "play", play)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        run_grid(tasks, 1, lambda ended: None)
+        run_jobs(tasks, 1, lambda ended: None)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
@@ -126,10 +126,10 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(grid, monkeypatch):
             raise FloatingPointError("the loss is NaN at step 3.")
         return done[0].row
 
-    monkeypatch.setattr(Task, "play", play)
+    monkeypatch.setattr(Job, "play", play)
     heard = []
-    found = run_grid(tasks, 1, heard.append)
-    assert [e.row is None for e in found] == [False, True, False, False]
+    found = run_jobs(tasks, 1, heard.append)
+    assert [e.result is None for e in found] == [False, True, False, False]
     assert found[1].failure == "the loss is NaN at step 3."
     assert heard == found
 
@@ -158,9 +158,9 @@ def test_an_error_that_is_no_runaway_game_is_not_swallowed(grid, monkeypatch):
     def play(task):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(Task, "play", play)
+    monkeypatch.setattr(Job, "play", play)
     with pytest.raises(OSError, match="disk is full"):
-        run_grid(grid[0], 1, lambda ended: None)
+        run_jobs(grid[0], 1, lambda ended: None)
 
 
 def test_a_finished_run_is_known_again_and_no_other(grid):
@@ -190,8 +190,8 @@ def test_a_run_read_from_its_folder_is_as_it_was_given(tmp_path, grid):
     task = replace(grid[0][3], folder=tmp_path)
     recipe = task.recipe
     made = run_recipe(recipe, task.sample, task.seed, tmp_path)
-    read = read_outcome(tmp_path, recipe)
-    assert read.row == made.row
+    read = load_completed_run(tmp_path, recipe)
+    assert read.result == made.result
     assert read.recipe is made.recipe
     assert read.history == made.history
     world = task.sample.world
@@ -200,18 +200,18 @@ def test_a_run_read_from_its_folder_is_as_it_was_given(tmp_path, grid):
 
 
 def test_what_to_expect_is_told_where_it_is_asked_for(tmp_path):
-    task = Task("circle", "best", "points", "histogram", 100, tmp_path / "run", steps=30)
-    with one_thread():
-        task.play()
-        assert read_view(task.folder / VIEW).expected == ()
-        assert task.finished() is not None
+    task = Job("circle", "best", "points", "histogram", 100, tmp_path / "run", steps=30)
+    with single_threaded():
+        task.run()
+        assert load_snapshot(task.folder / SNAPSHOT_FILE).expected == ()
+        assert task.find_finished_result() is not None
         asking = replace(task, expected=True)
-        assert asking.finished() is None  # it has yet to be told
-        row = asking.play()
-        cells = read_view(task.folder / VIEW).expected
+        assert asking.find_finished_result() is None  # it has yet to be told
+        row = asking.run()
+        cells = load_snapshot(task.folder / SNAPSHOT_FILE).expected
         assert cells
         assert all(0 <= cell.low <= cell.score <= cell.high <= 1 for cell in cells)
-        assert asking.finished() == row
+        assert asking.find_finished_result() == row
     words = json.loads((task.folder / "run.json").read_text())
     command = "cida reproduce circle --preset best --protocol points --methods histogram --seeds 1"
     assert words["origin"]["command"] == f"{command} --first-seed 100 --steps 30 --expected"

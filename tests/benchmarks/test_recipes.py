@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from cida import Histogram
-from cida.benchmarks.catalogue import BENCHMARKS
-from cida.benchmarks.recipes import METHODS, recipes
+from cida.benchmarks.catalogue import TASK_SPECS
+from cida.benchmarks.recipes import METHODS, build_recipes
 from cida.benchmarks.runner import run_recipe
-from cida.benchmarks.toys import DEMO, Points
-from cida.datasets import World, sine
+from cida.benchmarks.toys import DEMO_RECIPES, ToyTaskData
+from cida.datasets import IndexedData, make_sine
 from cida.estimators import CIDAClassifier
 
 ORDER = (
@@ -17,13 +17,13 @@ ORDER = (
 
 @pytest.fixture(scope="module")
 def world():
-    return sine(points=12)
+    return make_sine(n_per_domain=12)
 
 
 @pytest.mark.parametrize("preset", ["best", "paper"])
 @pytest.mark.parametrize("name", ["circle", "sine"])
 def test_both_presets_of_both_worlds_have_all_methods_in_order(name, preset):
-    found = recipes(BENCHMARKS[name], preset)
+    found = build_recipes(TASK_SPECS[name], preset)
     assert tuple(found) == ORDER == tuple(name for name in METHODS if name in ORDER)
     assert [recipe.method for recipe in found.values()] == list(ORDER)
     assert [method for method, recipe in found.items() if recipe.oracle] == ["oracle"]
@@ -33,17 +33,17 @@ def test_both_presets_of_both_worlds_have_all_methods_in_order(name, preset):
 
 @pytest.mark.parametrize("name", ["circle", "sine"])
 def test_the_papers_preset_is_the_papers_and_nothing_added(name):
-    for recipe in recipes(BENCHMARKS[name], "paper").values():
+    for recipe in build_recipes(TASK_SPECS[name], "paper").values():
         model = CIDAClassifier(**recipe.settings)
         assert model.learning_rate == 1e-4
         assert model.schedule == "constant"
         assert model.lambda_d == 2.0
         assert model.batch_norm is True
-        assert model.index_in_encoder is True
+        assert model.coordinates is True
         assert model.ceiling is False
         assert model.curriculum == 0.0
-        assert model.averaging == 0.0
-        assert model.balance_bins == 1
+        assert model.ema_decay == 0.0
+        assert model.n_balance_bins == 1
         if isinstance(model.discriminator, Histogram):
             assert model.discriminator.smoothing == 0.0
 
@@ -51,10 +51,10 @@ def test_the_papers_preset_is_the_papers_and_nothing_added(name):
 @pytest.mark.parametrize("preset", ["best", "paper"])
 @pytest.mark.parametrize("name", ["circle", "sine"])
 def test_categorical_methods_have_a_class_for_each_domain_and_cua_a_stage(name, preset):
-    benchmark = BENCHMARKS[name]
-    world, found = benchmark.draw(0, "points").world, recipes(benchmark, preset)
+    benchmark = TASK_SPECS[name]
+    world, found = benchmark.draw_data(0, "points").world, build_recipes(benchmark, preset)
     domains, targets = len(np.unique(world.u)), len(np.unique(world.u[~world.source]))
-    assert (benchmark.bins, benchmark.domains) == (domains, domains)
+    assert (benchmark.n_histogram_bins, benchmark.domain_classes) == (domains, domains)
     for method in ("dann", "cdann"):
         head = found[method].settings["discriminator"]
         assert (head.bins, head.kernel) == (domains, 0)
@@ -65,8 +65,8 @@ def test_categorical_methods_have_a_class_for_each_domain_and_cua_a_stage(name, 
 @pytest.mark.parametrize("preset", ["best", "paper"])
 @pytest.mark.parametrize("method", ORDER)
 def test_every_recipe_fits(world, preset, method, tmp_path):
-    recipe = recipes(BENCHMARKS["sine"], preset)[method].with_settings(steps=12)
-    outcome = run_recipe(recipe, Points(world), 0, tmp_path)
+    recipe = build_recipes(TASK_SPECS["sine"], preset)[method].with_settings(steps=12)
+    outcome = run_recipe(recipe, ToyTaskData(world), 0, tmp_path)
     predicted = outcome.model.predict(world.x, domain_index=world.u)
     assert set(np.unique(predicted)) <= {0, 1}
     assert outcome.history[-1].step == 12
@@ -78,15 +78,15 @@ def test_every_recipe_fits(world, preset, method, tmp_path):
 @pytest.mark.parametrize("method", ["adda", "cdann", "mdd", "cua", "pcida", "oracle"])
 def test_only_the_oracle_learns_from_target_labels(world, method, tmp_path):
     flipped = np.where(world.source, world.y, 1 - world.y)
-    poisoned = World(world.name, world.x, flipped, world.u, world.source)
-    recipe = recipes(BENCHMARKS["sine"], "best")[method].with_settings(steps=12)
+    poisoned = IndexedData(world.name, world.x, flipped, world.u, world.source)
+    recipe = build_recipes(TASK_SPECS["sine"], "best")[method].with_settings(steps=12)
     for name, data in {"clean": world, "poisoned": poisoned}.items():
-        run_recipe(recipe, Points(data), 0, tmp_path / name)
+        run_recipe(recipe, ToyTaskData(data), 0, tmp_path / name)
     weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("clean", "poisoned")]
     assert (weights[0] == weights[1]) == (method != "oracle")
 
 
 def test_the_demo_plays_without_the_frame_and_last_as_the_estimator_comes():
-    assert list(DEMO) == ["source-only", "cida", "pcida", "histogram", "default"]
-    modes = {name: recipe.settings.get("index_in_encoder") for name, recipe in DEMO.items()}
-    assert modes == {**dict.fromkeys(DEMO, False), "default": None}
+    assert list(DEMO_RECIPES) == ["source-only", "cida", "pcida", "histogram", "default"]
+    modes = {name: recipe.settings.get("coordinates") for name, recipe in DEMO_RECIPES.items()}
+    assert modes == {**dict.fromkeys(DEMO_RECIPES, False), "default": None}

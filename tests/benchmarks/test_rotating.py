@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import nn
 
-from cida.benchmarks.grid import Task
-from cida.benchmarks.paper import RECORD
-from cida.benchmarks.recipes import recipes
-from cida.benchmarks.rotating import ROTATING_DIGITS, ROTATING_MNIST, Turning
-from cida.benchmarks.runner import read_outcome, run_recipe
+from cida.benchmarks.grid import Job
+from cida.benchmarks.paper import PUBLISHED_SCORES
+from cida.benchmarks.recipes import build_recipes
+from cida.benchmarks.rotating import ROTATING_DIGITS, ROTATING_MNIST, RotatingTaskData
+from cida.benchmarks.runner import load_completed_run, run_recipe
 from cida.datasets.rotating import Digits
-from cida.training import isolated
+from cida.training import seeded
 
 METHODS = ROTATING_DIGITS.methods
 PRESETS = [
@@ -26,11 +26,11 @@ PROTOCOLS = ("clean", "paper", "development")
 
 
 def drawn(seed=0, protocol="clean"):
-    return ROTATING_DIGITS.draw(seed, protocol)
+    return ROTATING_DIGITS.draw_data(seed, protocol)
 
 
 def recipe_of(method, **settings):
-    return recipes(ROTATING_DIGITS, "best")[method].with_settings(steps=3, **settings)
+    return build_recipes(ROTATING_DIGITS, "best")[method].with_settings(steps=3, **settings)
 
 
 def pictures(*several):
@@ -182,7 +182,7 @@ def test_more_digits_than_fit_into_one_piece_are_scored_alike():
 def test_every_method_runs_and_its_row_is_whole(method, tmp_path):
     sample = tiny(drawn(), 300)
     outcome = run_recipe(recipe_of(method), sample, 0, tmp_path)
-    row = outcome.row
+    row = outcome.result
     cells = [cell["accuracy"] for cell in row.by_index]
     assert (row.method, row.seed, row.fresh) == (method, 0, None)
     assert len(cells) == 8
@@ -194,8 +194,8 @@ def test_every_method_runs_and_its_row_is_whole(method, tmp_path):
     adapts = any(set(event.losses) - {"prediction"} for event in outcome.history)
     assert adapts == (method not in ("source-only", "oracle"))
     # Read back from its folder it says the same.
-    read = read_outcome(tmp_path, recipe_of(method))
-    assert read.row == row
+    read = load_completed_run(tmp_path, recipe_of(method))
+    assert read.result == row
     assert sample.scores(read.model) == sample.scores(outcome.model)
 
 
@@ -226,27 +226,27 @@ def test_labels_of_scored_digits_change_the_score_alone(tmp_path):
 
 
 def test_the_same_task_is_known_again_and_no_other(tmp_path):
-    task = Task("rotating-digits", "best", "clean", "source-only", 0, tmp_path / "run", steps=3)
-    row = task.play()
-    assert task.finished() == row
+    task = Job("rotating-digits", "best", "clean", "source-only", 0, tmp_path / "run", steps=3)
+    row = task.run()
+    assert task.find_finished_result() == row
     for change in (
         {"protocol": "development"}, {"protocol": "paper"}, {"method": "oracle"}, {"seed": 1},
         {"steps": 4}, {"steps": None}, {"benchmark": "sine"}, {"folder": tmp_path / "other"},
     ):  # fmt: skip
-        assert replace(task, **change).finished() is None, change
+        assert replace(task, **change).find_finished_result() is None, change
     for preset in ROTATING_DIGITS.presets.keys() - {"best"}:
-        assert replace(task, preset=preset).finished() is None, preset
+        assert replace(task, preset=preset).find_finished_result() is None, preset
 
 
 def test_a_run_with_another_network_is_not_the_same(tmp_path, monkeypatch):
-    task = Task("rotating-digits", "best", "clean", "source-only", 0, tmp_path, steps=3)
-    task.play()
+    task = Job("rotating-digits", "best", "clean", "source-only", 0, tmp_path, steps=3)
+    task.run()
     preset = ROTATING_DIGITS.presets["best"]
     wider = replace(preset, networks=replace(preset.networks, encoding_width=65))
     monkeypatch.setitem(ROTATING_DIGITS.presets, "best", wider)
-    assert task.finished() is None
+    assert task.find_finished_result() is None
     monkeypatch.undo()
-    assert task.finished() is not None
+    assert task.find_finished_result() is not None
 
 
 # --- recipes ----------------------------------------------------------------------------------
@@ -255,8 +255,8 @@ def test_a_run_with_another_network_is_not_the_same(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("benchmark", "preset"), PRESETS)
 def test_all_methods_of_a_preset_share_one_encoder_up_to_the_width_of_the_index(benchmark, preset):
     shapes = []
-    for recipe in recipes(benchmark, preset).values():
-        encoder = recipe.model(0).encoder
+    for recipe in build_recipes(benchmark, preset).values():
+        encoder = recipe.build_model(0).encoder
         shapes.append({name: tuple(p.shape) for name, p in encoder.named_parameters()})
     for found in shapes[1:]:
         assert found.keys() == shapes[0].keys()
@@ -274,14 +274,14 @@ def test_all_methods_of_a_preset_share_one_encoder_up_to_the_width_of_the_index(
 def test_in_every_recipe_the_transformer_is_alive(benchmark, preset):
     size = benchmark.presets[preset].networks.size
     seen = {}
-    for recipe in recipes(benchmark, preset).values():
-        encoder = recipe.model(0).encoder
+    for recipe in build_recipes(benchmark, preset).values():
+        encoder = recipe.build_model(0).encoder
         layout = str(encoder.transformer)
         if layout in seen:
             continue
         seen[layout] = recipe.method
         width = recipe.settings["space"].embedding_width
-        with isolated(0):
+        with seeded(0):
             images, index = torch.rand(8, 1, size, size), torch.randn(8, width)
         for _ in range(2):
             encoder.zero_grad()
@@ -296,9 +296,9 @@ def test_in_every_recipe_the_transformer_is_alive(benchmark, preset):
 
 @pytest.mark.parametrize(("benchmark", "preset"), PRESETS)
 def test_an_encoder_starts_from_its_seed_alone(benchmark, preset):
-    recipe = recipes(benchmark, preset)["histogram"]
+    recipe = build_recipes(benchmark, preset)["histogram"]
     first, again, other = (
-        torch.cat([p.detach().flatten() for p in recipe.model(seed).encoder.parameters()])
+        torch.cat([p.detach().flatten() for p in recipe.build_model(seed).encoder.parameters()])
         for seed in (0, 0, 1)
     )
     assert torch.equal(first, again)
@@ -312,22 +312,22 @@ def test_a_preset_names_a_protocol_that_there_is_and_changes_methods_that_there_
     chosen = benchmark.presets[preset]
     assert chosen.protocol in benchmark.protocols
     assert set(chosen.of_method) <= set(benchmark.methods)
-    found = recipes(benchmark, preset)
+    found = build_recipes(benchmark, preset)
     assert tuple(found) == METHODS
     assert [name for name, recipe in found.items() if recipe.oracle] == ["oracle"]
-    assert found["cua"].settings["stages"] == 7
+    assert found["cua"].settings["curriculum_stages"] == 7
     assert found["dann"].settings["discriminator"].bins == tuple(45 * k + 22.5 for k in range(8))
     assert found["dann"].settings["discriminator"].kernel == 0
 
 
 def test_a_sample_says_its_name():
-    assert isinstance(drawn(), Turning)
+    assert isinstance(drawn(), RotatingTaskData)
     assert drawn().name == ROTATING_DIGITS.name
 
 
-@pytest.mark.parametrize("method", RECORD["rotating-mnist"])
+@pytest.mark.parametrize("method", PUBLISHED_SCORES["rotating-mnist"])
 def test_the_papers_mean_is_that_of_its_seven_target_intervals(method):
-    record = RECORD["rotating-mnist"][method]
+    record = PUBLISHED_SCORES["rotating-mnist"][method]
     assert len(record.by_index) == 8
     assert np.mean(record.by_index[1:]) == pytest.approx(record.accuracy, abs=0.0006)
     assert method in METHODS

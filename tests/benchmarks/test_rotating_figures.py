@@ -5,21 +5,21 @@ import pytest
 import torch
 from torch import nn
 
-from cida.benchmarks.grid import Task
+from cida.benchmarks.grid import Job
 from cida.benchmarks.recipes import Recipe
 from cida.benchmarks.rotating_figures import (
-    accuracy_figure,
-    angle_figure,
-    digits_figure,
     draw_figures,
-    encodings_figure,
-    learned_angle,
-    right_answer,
+    ideal_angle,
+    measure_learned_angle,
+    plot_accuracy_by_angle,
+    plot_digits,
+    plot_encodings,
+    plot_learned_angle,
 )
-from cida.benchmarks.runner import Outcome, Row, run_recipe
+from cida.benchmarks.runner import CompletedRun, RunResult, run_recipe
 from cida.images import rotate_degrees
 from cida.networks import RotationTransformer
-from cida.space import Line, Periodic
+from cida.spaces import Line, Periodic
 
 TITLES = {
     "Accuracy against the angle": "accuracy",
@@ -36,10 +36,10 @@ def runs(tmp_path_factory):
     outcomes = []
     for method in ("histogram-line", "source-only"):
         folder = tmp_path_factory.mktemp(method)
-        task = Task("rotating-digits", "best", "development", method, 100, folder, steps=5)
-        outcomes.append(run_recipe(task.recipe, task.sample, task.seed, folder))
+        task = Job("rotating-digits", "best", "development", method, 100, folder, steps=5)
+        outcomes.append(run_recipe(task.recipe, task.task_data, task.seed, folder))
     assert [type(o.model.space_) for o in outcomes] == [Line, Periodic]
-    return task.sample, outcomes
+    return task.task_data, outcomes
 
 
 def visible(figure):
@@ -75,7 +75,7 @@ def test_an_encoder_without_a_transformer_has_no_angle_to_draw(runs, tmp_path):
         return x.reshape(len(x), -1)
 
     plain = SimpleNamespace(game_=SimpleNamespace(encoder=nn.Identity()), transform=transform)
-    drawn = draw_figures(sample, [Outcome(outcome.recipe, outcome.row, plain, [])], tmp_path)
+    drawn = draw_figures(sample, [CompletedRun(outcome.recipe, outcome.row, plain, [])], tmp_path)
     assert list(drawn) == ["Accuracy against the angle", "Encodings"]
 
 
@@ -87,8 +87,8 @@ def scored(method, seed, accuracies):
         {"lo": 45.0 * i, "hi": 45.0 * (i + 1), "accuracy": a} for i, a in enumerate(accuracies)
     ]
     target = float(np.mean(accuracies[1:]))
-    row = Row(method, seed, accuracies[0], target, float(np.mean(accuracies)), cells, 1.0)
-    return Outcome(Recipe(method, method.upper()), row, None, [])
+    row = RunResult(method, seed, accuracies[0], target, float(np.mean(accuracies)), cells, 1.0)
+    return CompletedRun(Recipe(method, method.upper()), row, None, [])
 
 
 def lines(ax, label):
@@ -99,7 +99,7 @@ def test_accuracy_shows_the_mean_over_seeds_and_the_band_from_worst_to_best():
     scores = np.random.default_rng(0).uniform(size=(2, 3, 8))
     methods = ("one", "two")
     outcomes = [scored(methods[m], s, scores[m, s].tolist()) for m in (0, 1) for s in range(3)]
-    figure = accuracy_figure(outcomes)
+    figure = plot_accuracy_by_angle(outcomes)
     middles = 22.5 + 45 * np.arange(8)
     for m, ax in enumerate(visible(figure)):
         (mean,) = lines(ax, "mean over seeds")
@@ -121,7 +121,7 @@ def test_accuracy_shows_the_mean_over_seeds_and_the_band_from_worst_to_best():
 
 @pytest.mark.parametrize(("methods", "shape"), [(1, (1, 1)), (5, (2, 3)), (12, (3, 4))])
 def test_panels_fill_rows_of_even_length(methods, shape):
-    figure = accuracy_figure([scored(f"method {m}", 0, [0.5] * 8) for m in range(methods)])
+    figure = plot_accuracy_by_angle([scored(f"method {m}", 0, [0.5] * 8) for m in range(methods)])
     grid = figure.axes[0].get_gridspec()
     assert (grid.nrows, grid.ncols) == shape
     assert len(titles(figure)) == methods
@@ -150,10 +150,10 @@ def with_transformer(space, transformer):
 @pytest.mark.parametrize("space", [Line().fit(EVERY[:, None]), Periodic(360)], ids=["line", "turn"])
 def test_the_angle_of_a_transformer_that_turns_back_is_minus_u(space):
     model = with_transformer(space, Turner(space, lambda images, u: -u))
-    found = learned_angle(model, torch.zeros(3, 1, 4, 4), EVERY)
+    found = measure_learned_angle(model, torch.zeros(3, 1, 4, 4), EVERY)
     for angle in (found.theta, found.low, found.high):
         assert angle == pytest.approx(-EVERY.numpy(), abs=1e-3)
-    assert right_answer(EVERY.numpy(), found.theta) == pytest.approx(-EVERY.numpy(), abs=1e-3)
+    assert ideal_angle(EVERY.numpy(), found.theta) == pytest.approx(-EVERY.numpy(), abs=1e-3)
 
 
 def test_the_angle_is_that_which_the_transformer_turns_by(runs):
@@ -164,7 +164,7 @@ def test_the_angle_is_that_which_the_transformer_turns_by(runs):
     nn.init.normal_(transformer.head.weight, generator=torch.Generator().manual_seed(0))
     upright = sample.scored_digits.images[:1].float() / 255
     u = torch.tensor([0.0, 90.0, 180.0, 270.0]).double()  # turns that lose no pixel
-    theta = learned_angle(with_transformer(space, transformer), upright, u).theta
+    theta = measure_learned_angle(with_transformer(space, transformer), upright, u).theta
     came = rotate_degrees(upright.repeat(4, 1, 1, 1), u)
     with torch.no_grad():
         left = transformer(came, space.embed(u[:, None]).float())
@@ -179,7 +179,7 @@ def test_where_digits_differ_the_mean_direction_and_most_of_them_are_told():
         space, Turner(space, lambda images, u: 180 + 10 * images[:, 0, 2, 2, None])
     )
     shades = torch.tensor([-1.0, 0.0, 1.0])[:, None, None, None].expand(3, 1, 5, 5)
-    found = learned_angle(model, shades, EVERY)
+    found = measure_learned_angle(model, shades, EVERY)
     assert np.abs(found.theta) == pytest.approx(180, abs=1e-3)
     assert found.theta - found.low == pytest.approx(8, abs=1e-3)
     assert found.high - found.theta == pytest.approx(8, abs=1e-3)
@@ -192,7 +192,9 @@ def test_a_band_is_drawn_where_digits_differ_and_nowhere_else(runs):
         with_transformer(space, Turner(space, lambda images, u: 90 * images.mean((2, 3)) - u)),
         with_transformer(space, Turner(space, lambda images, u: -u)),
     ]
-    figure = angle_figure(sample, [Outcome(outcome.recipe, outcome.row, m, []) for m in models])
+    figure = plot_learned_angle(
+        sample, [CompletedRun(outcome.recipe, outcome.row, m, []) for m in models]
+    )
     assert [len(ax.collections) for ax in visible(figure)] == [1, 0]
 
 
@@ -200,12 +202,12 @@ def test_a_band_is_drawn_where_digits_differ_and_nowhere_else(runs):
 def test_the_right_answer_keeps_the_place_of_the_source(place):
     u = EVERY.numpy()
     theta = np.where(u <= 45, place - u, place)  # right on the source, and stuck beyond it
-    assert right_answer(u, theta) == pytest.approx(place - u)
+    assert ideal_angle(u, theta) == pytest.approx(place - u)
 
 
 def test_each_method_has_its_learned_angle_beside_the_right_answer(runs):
     sample, outcomes = runs
-    figure = angle_figure(sample, outcomes)
+    figure = plot_learned_angle(sample, outcomes)
     assert [title.split(":")[0] for title in titles(figure)] == [
         "Histogram head, u on a line",
         "Source-Only",
@@ -213,7 +215,7 @@ def test_each_method_has_its_learned_angle_beside_the_right_answer(runs):
     for ax, outcome in zip(visible(figure), outcomes, strict=True):
         (line,) = lines(ax, "learned angle, first seed")
         upright = sample.scored_digits.images[:1].float() / 255
-        found = learned_angle(outcome.model, upright, EVERY)
+        found = measure_learned_angle(outcome.model, upright, EVERY)
         assert line.get_ydata() == pytest.approx(found.theta, abs=1e-3)
         (dashed,) = lines(ax, "right answer: c - u")
         assert np.diff(dashed.get_ydata()) == pytest.approx(np.full(120, -3.0))
@@ -224,7 +226,7 @@ def test_each_method_has_its_learned_angle_beside_the_right_answer(runs):
 
 def test_digits_are_shown_as_they_come_and_as_each_transformer_turns_them(runs):
     with torch.no_grad():
-        figure = digits_figure(*runs)
+        figure = plot_digits(*runs)
     rows = [ax.get_ylabel().replace("\n", " ") for ax in figure.axes]
     assert rows == ["as they come", "Histogram head, u on a line", "Source-Only"]
     sheets = [ax.images[0].get_array() for ax in figure.axes]
@@ -236,7 +238,7 @@ def test_digits_are_shown_as_they_come_and_as_each_transformer_turns_them(runs):
 
 def test_encodings_are_coloured_by_angle_and_by_the_true_class(runs):
     sample, outcomes = runs
-    figure = encodings_figure(sample, outcomes)
+    figure = plot_encodings(sample, outcomes)
     above, below = figure.axes[0].collections[0], figure.axes[2].collections[0]
     assert len(above.get_array()) == 1500
     assert above.get_array().max() > 350

@@ -11,11 +11,11 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from cida.benchmarks.catalogue import BENCHMARKS
-from cida.benchmarks.networks import encoded_table
-from cida.benchmarks.recipes import recipes
+from cida.benchmarks.catalogue import TASK_SPECS
+from cida.benchmarks.networks import load_encoded_dataset
+from cida.benchmarks.recipes import build_recipes
 from cida.benchmarks.runner import run_recipe
-from cida.networks import IndexWindows
+from cida.coordinates import IndexWindows
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
@@ -23,12 +23,12 @@ TASKS = ["nhanes", "support2", "king-county/price"]
 
 
 def drawn(task):
-    return BENCHMARKS[task].draw(0, "clean")
+    return TASK_SPECS[task].draw_data(0, "clean")
 
 
 def fitted(task, method, seed=0):
-    recipe = recipes(BENCHMARKS[task], "best")[method]
-    model, sample = recipe.model(seed), drawn(task)
+    recipe = build_recipes(TASK_SPECS[task], "best")[method]
+    model, sample = recipe.build_model(seed), drawn(task)
     sample.train(model, recipe.oracle)
     return model, sample
 
@@ -41,15 +41,15 @@ def target(sample):
 
 def frame(sample, empty):
     """The encoded columns by name, holes as ``empty``, codes as categories."""
-    schema = encoded_table(sample.name).schema
-    numbers = sample.x[:, : schema.numbers].astype(float)
-    indicators = sample.x[:, schema.numbers : schema.numbers + len(schema.indicators)]
-    for place, column in enumerate(schema.indicators):
+    schema = load_encoded_dataset(sample.name).schema
+    numbers = sample.x[:, : schema.n_numeric].astype(float)
+    indicators = sample.x[:, schema.n_numeric : schema.n_numeric + len(schema.missing_indicators)]
+    for place, column in enumerate(schema.missing_indicators):
         numbers[indicators[:, place] == 1, column] = empty
     parts = {f"number {k}": values for k, values in enumerate(numbers.T)}
     parts |= {f"missing {k}": values for k, values in enumerate(indicators.T)}
-    codes = sample.x[:, sample.x.shape[1] - len(schema.sizes) :].astype(int)
-    for k, size in enumerate(schema.sizes):
+    codes = sample.x[:, sample.x.shape[1] - len(schema.category_sizes) :].astype(int)
+    for k, size in enumerate(schema.category_sizes):
         parts[f"code {k}"] = pd.Categorical(codes[:, k], categories=range(size))
     return pd.DataFrame(parts)
 
@@ -92,16 +92,16 @@ def test_the_boosting_row_is_scikit_learn_fitted_by_hand(task, seed):
 @pytest.mark.parametrize("task", TASKS)
 def test_in_windows_numbers_are_standardised_along_the_index_first(task):
     model, sample = fitted(task, "boosting-windows")
-    schema = encoded_table(sample.name).schema
+    schema = load_encoded_dataset(sample.name).schema
     space = sample.space.fit(torch.from_numpy(sample.u))
     index = space.embed(torch.from_numpy(sample.u))
     table = frame(sample, np.nan)
-    numbers = table.iloc[:, : schema.numbers].to_numpy()
-    layer = IndexWindows(schema.numbers, space.embedding_width)
+    numbers = table.iloc[:, : schema.n_numeric].to_numpy()
+    layer = IndexWindows(schema.n_numeric, space.embedding_width)
     raw = torch.from_numpy(np.nan_to_num(numbers)).float()
     layer.fit(raw, index, torch.from_numpy(~np.isnan(numbers)))
     scaled = layer(raw, index.float()).numpy().astype(float)
-    table.iloc[:, : schema.numbers] = np.where(np.isnan(numbers), np.nan, scaled)
+    table.iloc[:, : schema.n_numeric] = np.where(np.isnan(numbers), np.nan, scaled)
     kind = HistGradientBoostingRegressor if sample.regression else HistGradientBoostingClassifier
     by_hand = kind(categorical_features="from_dtype", random_state=0)
     by_hand.fit(table[sample.source], target(sample)[sample.source])
@@ -131,19 +131,19 @@ def test_a_prediction_does_not_depend_on_the_rows_beside_it(method):
 def test_a_missing_number_is_not_read():
     for method in ("logistic-windows", "boosting-windows", "boosting"):
         model, sample = fitted("support2", method)
-        schema = encoded_table("support2").schema
+        schema = load_encoded_dataset("support2").schema
         other = sample.x.copy()
-        for place, column in enumerate(schema.indicators):
-            other[other[:, schema.numbers + place] == 1, column] = 1e3
+        for place, column in enumerate(schema.missing_indicators):
+            other[other[:, schema.n_numeric + place] == 1, column] = 1e3
         assert not np.array_equal(other, sample.x)
         found = model.predict(sample.x, domain_index=sample.u)
         np.testing.assert_array_equal(model.predict(other, domain_index=sample.u), found)
 
 
 def test_the_row_of_a_run_is_its_score_and_no_model_is_kept(tmp_path):
-    recipe = recipes(BENCHMARKS["king-county/price"], "best")["logistic"]
+    recipe = build_recipes(TASK_SPECS["king-county/price"], "best")["logistic"]
     sample = drawn("king-county/price")
-    row = run_recipe(recipe, sample, 0, tmp_path).row
+    row = run_recipe(recipe, sample, 0, tmp_path).result
     model, _ = fitted("king-county/price", "logistic")
     predicted = model.predict(sample.x[sample.scored], domain_index=sample.u[sample.scored])
     expected = r2_score(target(sample)[sample.scored], predicted)
@@ -154,11 +154,11 @@ def test_the_row_of_a_run_is_its_score_and_no_model_is_kept(tmp_path):
 
 
 def test_words_of_a_recipe_tell_the_four_models_apart():
-    made = recipes(BENCHMARKS["nhanes"], "best")
+    made = build_recipes(TASK_SPECS["nhanes"], "best")
     names = ("logistic", "boosting", "logistic-windows", "boosting-windows")
-    words = [made[name].words() for name in names]
+    words = [made[name].to_dict() for name in names]
     assert [(w["boosting"], w["windows"], w["regression"]) for w in words] == [
         (False, False, False), (True, False, False), (False, True, False), (True, True, False),
     ]  # fmt: skip
-    titles = {recipes(BENCHMARKS[task], "best")["logistic"].title for task in TASKS}
+    titles = {build_recipes(TASK_SPECS[task], "best")["logistic"].title for task in TASKS}
     assert titles == {"Logistic regression", "Ridge regression"}

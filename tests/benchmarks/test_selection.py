@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks.catalogue import BENCHMARKS, EXPERIMENTS
-from cida.benchmarks.grid import Task, run_grid
-from cida.benchmarks.judging import Foretold, Judged, Verdict, judge
-from cida.benchmarks.selection import LEFT_OUT
+from cida.benchmarks.catalogue import EXPERIMENTS, TASK_SPECS
+from cida.benchmarks.grid import Job, run_jobs
+from cida.benchmarks.judging import ExpectedCell, GroupRanking, ValidatorRanking, rank_validators
+from cida.benchmarks.selection import LEAVE_RANGE_OUT
 from cida.cli import main
-from cida.diagnostics import VALIDATORS
+from cida.selection.validators import VALIDATORS
 
 METHODS = ("l2-0.2", "gaussian-1", "histogram-5")
 
 
 def group(scores, truth, task="selection/circle", foretold=()):
-    return Judged(task, 0, tuple("abcd"[: len(truth)]), truth, {"consensus": scores}, foretold)
+    return GroupRanking(
+        task, 0, tuple("abcd"[: len(truth)]), truth, {"consensus": scores}, foretold
+    )
 
 
 class TestJudged:
@@ -34,14 +36,17 @@ class TestJudged:
 class TestVerdict:
     def test_correlations_are_means_over_groups_and_then_over_worlds(self):
         up, down = ((1.0, 2.0, 3.0), (0.1, 0.2, 0.3)), ((3.0, 2.0, 1.0), (0.1, 0.2, 0.3))
-        verdict = Verdict((group(*up), group(*down), group(*up, task="selection/sine")))
+        verdict = ValidatorRanking((group(*up), group(*down), group(*up, task="selection/sine")))
         found = verdict.correlations("consensus")
         assert found == pytest.approx({"selection/circle": 0.0, "selection/sine": 1.0})
 
     def test_words_tell_how_far_expectations_are_off(self):
-        cells = (Foretold(0.5, 0.9, 0.8, 1.0, 0.85, True), Foretold(0.7, 0.9, 0.8, 1.0, 0.7, False))
-        verdict = Verdict((group((1.0, 2.0), (0.7, 0.8), foretold=cells),))
-        words = verdict.sentences({"selection/circle": "Circle"})[1]
+        cells = (
+            ExpectedCell(0.5, 0.9, 0.8, 1.0, 0.85, True),
+            ExpectedCell(0.7, 0.9, 0.8, 1.0, 0.7, False),
+        )
+        verdict = ValidatorRanking((group((1.0, 2.0), (0.7, 0.8), foretold=cells),))
+        words = verdict.summary({"selection/circle": "Circle"})[1]
         assert "off by 12.5 points" in words
         assert "20.0 points wide and hold the truth 50%" in words
 
@@ -53,13 +58,13 @@ class TestBank:
         assert 2 * sum(len(task.methods) for task in tasks) >= 120
 
     def test_rows_held_out_are_source_rows_whose_labels_are_not_trained_on(self):
-        sample = BENCHMARKS["selection/moons"].draw(113, "clean")
+        sample = TASK_SPECS["selection/moons"].draw_data(113, "clean")
         assert sample.held.any()
         assert (sample.held & ~sample.rows.labelled).sum() == 0
         assert not (sample.trained.labelled & sample.held).any()
 
     def test_digits_are_scored_on_target_angles_with_their_own_truth(self):
-        sample = BENCHMARKS["selection/rotating-digits"].draw(113, "development")
+        sample = TASK_SPECS["selection/rotating-digits"].draw_data(113, "development")
         assert sample.scored.u.min() > 45
         shares = np.bincount(sample.scored.y, minlength=10) / len(sample.scored.y)
         assert shares.min() > 0.05
@@ -82,9 +87,9 @@ class TestBank:
 
 def test_judging_twice_gives_the_same(tmp_path):
     tasks = [
-        Task("selection/hours", "best", "clean", name, 113, tmp_path / name, 30) for name in METHODS
+        Job("selection/hours", "best", "clean", name, 113, tmp_path / name, 30) for name in METHODS
     ]
-    done = run_grid(tasks, 1, lambda ended: None)
+    done = run_jobs(tasks, 1, lambda ended: None)
     torch.manual_seed(5)  # whatever the global state
-    assert judge(done) == judge(done)
-    assert all(0 <= ended.row.more[LEFT_OUT] <= 1 for ended in done)
+    assert rank_validators(done) == rank_validators(done)
+    assert all(0 <= ended.result.extra_metrics[LEAVE_RANGE_OUT] <= 1 for ended in done)

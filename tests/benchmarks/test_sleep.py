@@ -7,10 +7,23 @@ import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks.sleep import SCORED_A_NIGHT, Ages, Nights, People, Side, draw_nights
+from cida.benchmarks.sleep import (
+    MAX_SCORED_SEGMENTS_PER_NIGHT,
+    AgeRange,
+    CohortSelection,
+    SleepTaskData,
+    SubjectGroup,
+    draw_sleep_data,
+)
 from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
-from cida.datasets.sleep import INDICES, SleepStore
-from cida.datasets.sleep.store import Counts, Entry, Settings, Subjects, write_store
+from cida.datasets.sleep import INDEX_NAMES, SleepStore
+from cida.datasets.sleep.store import (
+    SegmentCounts,
+    StoreEntry,
+    StoreSettings,
+    Subjects,
+    write_store,
+)
 
 TASKS = [pytest.param(b, id=b.name) for b in (*SLEEP_INTRA, *SLEEP_CROSS, *SLEEP_MULTI)]
 SHHS_EXTRAPOLATION = SLEEP_INTRA[0]
@@ -153,11 +166,13 @@ def store_of(ages, nights, study="shhs", **indices):
     segments = np.zeros((len(stages), 300), np.float16)
     segments[:, 0] = np.concatenate([said for _, said in nights])
     subject = np.repeat(np.arange(len(ages)), [len(truth) for truth, _ in nights])
-    known = {name: np.full(len(ages), np.nan) for name in INDICES}
+    known = {name: np.full(len(ages), np.nan) for name in INDEX_NAMES}
     known |= {"age": np.array(ages, float)} | {n: np.array(v, float) for n, v in indices.items()}
-    counts = tuple(Counts(len(truth), 0, 0, 0) for truth, _ in nights)
+    counts = tuple(SegmentCounts(len(truth), 0, 0, 0) for truth, _ in nights)
     subjects = Subjects(tuple(str(number) for number in range(len(ages))), counts, known)
-    return SleepStore(None, Settings(study, False, None, {}), segments, stages, subject, subjects)
+    return SleepStore(
+        None, StoreSettings(study, False, None, {}), segments, stages, subject, subjects
+    )
 
 
 # A model that says what is written in the segment.
@@ -166,7 +181,9 @@ READER = SimpleNamespace(predict=lambda x, domain_index: x[:, 0, 0].astype(int))
 
 def nights_of(store, source, target, scored_source, scored_target, indices=("age",)):
     parts = (source, target, scored_source, scored_target)
-    return Nights("a task", indices, *(People(store, np.array(part)) for part in parts))
+    return SleepTaskData(
+        "a task", indices, *(SubjectGroup(store, np.array(part)) for part in parts)
+    )
 
 
 def test_kappa_and_recalls_are_those_computed_by_hand():
@@ -175,7 +192,7 @@ def test_kappa_and_recalls_are_those_computed_by_hand():
     store = store_of(
         [50, 60, 51, 61], [([0], [0]), ([1], [1]), ([0, 1, 2, 3], [0, 1, 0, 0]), (truth, said)]
     )
-    found = nights_of(store, [0], [1], [2], [3]).scores(READER)
+    found = nights_of(store, [0], [1], [2], [3]).evaluate(READER)
     assert found["task"] == "a task"
     assert found["source_accuracy"] == 0.5
     assert found["target_accuracy"] == 0.7
@@ -197,7 +214,7 @@ def test_by_index_has_a_bin_of_five_years_at_most_for_each_age_there_is():
             ([0, 3], [1, 2]),  # 74: none
         ],
     )
-    found = nights_of(store, [0], [2], [1], [3, 4, 5, 6]).scores(READER)
+    found = nights_of(store, [0], [2], [1], [3, 4, 5, 6]).evaluate(READER)
     assert found["by_index"] == [
         {"lo": 61.0, "hi": 64.0, "accuracy": 6 / 8, "n": 8},
         {"lo": 65.0, "hi": 65.0, "accuracy": 1.0, "n": 3},
@@ -214,7 +231,7 @@ def test_the_bins_add_up_to_the_target_accuracy(benchmark, cohorts):
     right = sum(cell["accuracy"] * cell["n"] for cell in found["by_index"])
     count = sum(cell["n"] for cell in found["by_index"])
     assert right / count == pytest.approx(found["target_accuracy"])
-    assert count == SCORED_A_NIGHT * len(nights.scored_target.numbers)
+    assert count == MAX_SCORED_SEGMENTS_PER_NIGHT * len(nights.scored_target.numbers)
     ages = ages_of(nights.scored_target)
     fives = [[age for age in ages if age // 5 == five] for five in sorted({a // 5 for a in ages})]
     edges = [(cell["lo"], cell["hi"]) for cell in found["by_index"]]
@@ -223,10 +240,10 @@ def test_the_bins_add_up_to_the_target_accuracy(benchmark, cohorts):
 
 def test_a_scored_night_gives_so_many_segments_evenly_spaced_and_a_short_one_all():
     store = store_of([50, 60, 70], [([0] * n, [0] * n) for n in (3, 10, 25)])
-    assert People(store, np.array([0, 2])).places(10).tolist() == [
+    assert SubjectGroup(store, np.array([0, 2])).segment_positions(10).tolist() == [
         0, 1, 2, *(13 + k for k in (0, 2, 5, 7, 10, 12, 15, 17, 20, 22)),
     ]  # fmt: skip
-    assert People(store, np.array([2, 1])).places().tolist() == list(range(3, 38))
+    assert SubjectGroup(store, np.array([2, 1])).segment_positions().tolist() == list(range(3, 38))
 
 
 def test_the_hull_of_a_square_has_its_middle_and_nothing_beyond_its_edges():
@@ -235,10 +252,10 @@ def test_the_hull_of_a_square_has_its_middle_and_nothing_beyond_its_edges():
         [50, 50, 60, 60, 55, 65, 58], [night] * 7, heart_rate=[60, 80, 60, 80, 70, 70, 90]
     )
     square = nights_of(store, [0, 1, 2, 3], [4, 5, 6], [0], [0], ("age", "heart_rate"))
-    assert square.outside_hull() == pytest.approx(2 / 3)
-    assert nights_of(store, [0, 1, 2, 3], [4, 5, 6], [0], [0]).outside_hull() == pytest.approx(
-        1 / 3
-    )
+    assert square.share_outside_hull() == pytest.approx(2 / 3)
+    assert nights_of(
+        store, [0, 1, 2, 3], [4, 5, 6], [0], [0]
+    ).share_outside_hull() == pytest.approx(1 / 3)
 
 
 # --- ranges, and too few people ----------------------------------------------------------------
@@ -246,9 +263,15 @@ def test_the_hull_of_a_square_has_its_middle_and_nothing_beyond_its_edges():
 
 def test_a_range_has_its_upper_end_and_its_lower_one_where_it_is_closed():
     ages = np.array([51, 52, 53, 90, 91])
-    assert Ages(52, 90).has(ages).tolist() == [False, False, True, True, False]
-    assert Ages(52, 90, closed=True).has(ages).tolist() == [False, True, True, True, False]
-    assert (str(Ages(52, 90)), str(Ages(44, 52, True))) == ("(52,90]", "[44,52]")
+    assert AgeRange(52, 90).contains(ages).tolist() == [False, False, True, True, False]
+    assert AgeRange(52, 90, includes_low=True).contains(ages).tolist() == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert (str(AgeRange(52, 90)), str(AgeRange(44, 52, True))) == ("(52,90]", "[44,52]")
 
 
 @pytest.fixture
@@ -258,12 +281,14 @@ def small(tmp_path):
     def write(ages, rates=None):
         entries = []
         for number, age in enumerate(ages):
-            indices = dict.fromkeys(INDICES, 50.0) | {"age": float(age)}
+            indices = dict.fromkeys(INDEX_NAMES, 50.0) | {"age": float(age)}
             indices["heart_rate"] = 60.0 if rates is None else rates[number]
             night = (np.zeros((2, 300)), np.zeros(2))
-            entries.append(Entry(str(number), indices, Counts(2, 0, 0, 0), lambda n=night: n))
+            entries.append(
+                StoreEntry(str(number), indices, SegmentCounts(2, 0, 0, 0), lambda n=night: n)
+            )
         (tmp_path / "shhs").mkdir()
-        write_store(tmp_path / "shhs", Settings("shhs", False, None, {}), entries)
+        write_store(tmp_path / "shhs", StoreSettings("shhs", False, None, {}), entries)
         return tmp_path
 
     return write
@@ -272,7 +297,7 @@ def small(tmp_path):
 def test_too_few_source_people_are_told_in_a_sentence(small):
     root = small([60, 61, 62, 63])
     with pytest.raises(ValueError, match="too few") as told:
-        SHHS_EXTRAPOLATION.draw(0, "clean", root)
+        SHHS_EXTRAPOLATION.draw_data(0, "clean", root)
     assert str(told.value) == (
         "sleep-intra/shhs-extrapolation has too few source people: shhs has 0 to train on and 0 to "
         "score at the ages [44,52]; it needs more."
@@ -281,15 +306,23 @@ def test_too_few_source_people_are_told_in_a_sentence(small):
 
 def test_too_few_target_people_are_told_with_all_their_ranges(small):
     root = small([45, 46, 47, 60])
-    two = Side("shhs", (Ages(52, 60), Ages(70, 90)))
+    two = CohortSelection("shhs", (AgeRange(52, 60), AgeRange(70, 90)))
     with pytest.raises(ValueError, match=re.escape("at the ages (52,60] and (70,90]; it needs")):
-        draw_nights("a task", Side("shhs", (Ages(44, 52, True),)), two, ("age",), 0, "clean", root)
+        draw_sleep_data(
+            "a task",
+            CohortSelection("shhs", (AgeRange(44, 52, True),)),
+            two,
+            ("age",),
+            0,
+            "clean",
+            root,
+        )
 
 
 def test_people_of_whom_an_index_is_not_known_are_left_out_where_it_is_asked_for(small):
     nan = float("nan")
     root = small([45, 46, 47, 48, 60, 61, 62, 63], [60, nan, 62, 63, 64, 65, nan, 67])
-    one, two = (b.draw(0, "clean", root) for b in SLEEP_MULTI[:2])
+    one, two = (b.draw_data(0, "clean", root) for b in SLEEP_MULTI[:2])
     assert set().union(*parts_of(one)) - set().union(*parts_of(two)) == {
         ("shhs", "1"), ("shhs", "6"),
     }  # fmt: skip

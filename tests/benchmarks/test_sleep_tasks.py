@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from torch import nn
 
-from cida.benchmarks.recipes import recipes
-from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI, SMALL
+from cida.benchmarks.recipes import build_recipes
+from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI, SMALL_SIGNAL_NETWORKS
 
 # Tables 2, 3 and 4 as in the paper's source, without captions and rules.
 TABLE_2 = r"""
@@ -100,7 +100,9 @@ def layers(module):
 @pytest.fixture(scope="module")
 def few_rows(cohorts):
     """Training rows of a task, of one index and of eleven."""
-    drawn = {b.name: b.draw(0, "clean", cohorts.stores) for b in (SLEEP_INTRA[2], SLEEP_MULTI[3])}
+    drawn = {
+        b.name: b.draw_data(0, "clean", cohorts.stores) for b in (SLEEP_INTRA[2], SLEEP_MULTI[3])
+    }
     return {name: (sample.rows(), sample.rows(oracle=True)) for name, sample in drawn.items()}
 
 
@@ -110,9 +112,9 @@ def few_rows(cohorts):
 def test_the_discriminator_has_five_layers_and_the_predictor_three_in_every_method(
     few_rows, benchmark, method, preset
 ):
-    recipe = recipes(benchmark, preset)[method].with_settings(steps=1)
-    model = replace(recipe, networks=SMALL).model(seed=0)
-    model.fit_rows(few_rows[benchmark.name][recipe.oracle])
+    recipe = build_recipes(benchmark, preset)[method].with_settings(steps=1)
+    model = replace(recipe, networks=SMALL_SIGNAL_NETWORKS).build_model(seed=0)
+    model.fit_dataset(few_rows[benchmark.name][recipe.oracle])
     assert layers(model.game_.predictor) == 3
     assert recipe.oracle == (method == "oracle")
     if method in WITHOUT_ADVERSARY:
@@ -125,8 +127,8 @@ def test_the_discriminator_has_five_layers_and_the_predictor_three_in_every_meth
 
 
 def test_the_papers_preset_is_the_papers_and_nothing_added():
-    for recipe in recipes(SLEEP_INTRA[0], "paper").values():
-        model = recipe.model(seed=0)
+    for recipe in build_recipes(SLEEP_INTRA[0], "paper").values():
+        model = recipe.build_model(seed=0)
         assert (model.learning_rate, model.lambda_d) == (1e-4, 2.0)
         assert (model.schedule, model.averaging, model.curriculum) == ("constant", 0.0, 0.0)
         assert (model.ceiling, model.balance_bins) == (False, 1)
@@ -135,8 +137,10 @@ def test_the_papers_preset_is_the_papers_and_nothing_added():
 
 def test_all_norms_follow_the_index_but_those_of_source_only_and_of_the_paper():
     for benchmark in (*SLEEP_INTRA, *SLEEP_CROSS, *SLEEP_MULTI):
-        best = recipes(benchmark, "best")
+        best = build_recipes(benchmark, "best")
         assert [m for m, recipe in best.items() if not recipe.networks.follow] == ["source-only"]
         assert len({recipe.networks.width for recipe in best.values()}) == 1
         assert best["source-only"].settings == best["source-only-along"].settings
-        assert not any(recipe.networks.follow for recipe in recipes(benchmark, "paper").values())
+        assert not any(
+            recipe.networks.follow for recipe in build_recipes(benchmark, "paper").values()
+        )

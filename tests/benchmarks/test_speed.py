@@ -9,21 +9,28 @@ import pytest
 import torch
 
 from cida.benchmarks import speed_growth
-from cida.benchmarks.speed import Effort, Figure, Times, in_a_child, in_turns, mean_ms
+from cida.benchmarks.speed import (
+    Effort,
+    Measurement,
+    RoundTimings,
+    mean_ms,
+    measure_interleaved,
+    run_in_subprocess,
+)
 from cida.benchmarks.speed_growth import (
-    Grown,
-    dealt_times,
-    grown,
+    GrowthMeasurement,
     mapped_rows,
+    measure_growth,
+    measure_steps,
     row_figures,
     write_rows,
 )
 from cida.benchmarks.speed_steps import (
     circle_game,
     digits_game,
-    floor_of,
+    make_floor_step,
+    measure_step_over_floor,
     signals_game,
-    step_over_floor,
     table_game,
 )
 from cida.cli import main
@@ -31,19 +38,19 @@ from cida.cli.speed import SECTIONS
 
 
 def test_a_limit_is_the_most_or_the_least_and_holds_for_the_digits_that_are_shown():
-    assert Figure("a", 1.154, "x", 1.15).met
-    assert not Figure("a", 1.156, "x", 1.15).met
-    assert Figure("a", 2.996, "x", 3.0, least=True).met
-    assert not Figure("a", 2.9, "x", 3.0, least=True).met
-    assert Figure("a", 2.9, "x").met is None
+    assert Measurement("a", 1.154, "x", 1.15).is_met
+    assert not Measurement("a", 1.156, "x", 1.15).is_met
+    assert Measurement("a", 2.996, "x", 3.0, is_minimum=True).is_met
+    assert not Measurement("a", 2.9, "x", 3.0, is_minimum=True).is_met
+    assert Measurement("a", 2.9, "x").is_met is None
 
 
 def test_ratios_are_of_the_rounds_and_not_of_the_medians():
     slow = iter([1.0, 10.0, 2.0])
-    found = in_turns({"a": lambda: 2.0, "b": lambda: next(slow)}, 3)
-    assert found.ms("b") == 2.0
-    assert found.ratio("b", "a") == 1.0
-    assert found.ratio("a", "b") == 1.0
+    found = measure_interleaved({"a": lambda: 2.0, "b": lambda: next(slow)}, 3)
+    assert found.median_ms("b") == 2.0
+    assert found.median_ratio("b", "a") == 1.0
+    assert found.median_ratio("a", "b") == 1.0
 
 
 def test_a_mean_is_that_of_the_clock_that_is_given():
@@ -52,8 +59,8 @@ def test_a_mean_is_that_of_the_clock_that_is_given():
 
 
 def test_a_crash_in_a_child_is_told_and_ends_nothing_else():
-    assert in_a_child(max, 1, 2) == 2
-    assert in_a_child(os._exit, 1) is None
+    assert run_in_subprocess(max, 1, 2) == 2
+    assert run_in_subprocess(os._exit, 1) is None
 
 
 @pytest.mark.filterwarnings("ignore::cida.CidaWarning")
@@ -65,16 +72,16 @@ def test_a_step_is_measured_against_the_floor_of_its_own_game(name, tmp_path):
         "digits": digits_game,
         "signals": lambda: signals_game(tmp_path / "segments.npy"),
     }
-    found = step_over_floor(name, games[name], steps=1, rounds=1)
-    assert (found.what, found.unit, found.limit) == (name, "x floor", 1.15)
+    found = measure_step_over_floor(name, games[name], steps=1, rounds=1)
+    assert (found.name, found.unit, found.limit) == (name, "x floor", 1.15)
     assert found.value > 0
 
 
 def test_the_floor_moves_every_player_as_a_step_does():
     game, rows, training = circle_game("l2")
-    before = {name: [p.clone() for p in ps] for name, ps in game.players().items()}
-    floor_of(game, rows, training)()
-    for name, parameters in game.players().items():
+    before = {name: [p.clone() for p in ps] for name, ps in game.player_parameters().items()}
+    make_floor_step(game, rows, training)()
+    for name, parameters in game.player_parameters().items():
         for old, new in zip(before[name], parameters, strict=True):
             assert not torch.equal(old, new)
 
@@ -91,26 +98,26 @@ def test_mapped_rows_are_what_was_written_and_half_of_them_have_labels(tmp_path)
 
 def test_what_so_many_rows_take_is_measured(tmp_path):
     write_rows(tmp_path, 1000)
-    found = grown(tmp_path, torch.get_num_threads())
+    found = measure_growth(tmp_path, torch.get_num_threads())
     assert found.rows == 1000
-    assert min(found.predict_us, found.anon_mb) > 0
-    times = dealt_times({1000: tmp_path}, 1, torch.get_num_threads())
-    assert times.ms("1000") > 0
+    assert min(found.predict_us, found.peak_anon_mb) > 0
+    times = measure_steps({1000: tmp_path}, 1, torch.get_num_threads())
+    assert times.median_ms("1000") > 0
 
 
 def test_time_and_memory_are_compared_from_where_they_should_be_flat(monkeypatch):
-    dealt = Times([{"100": 9.0, "100000": 2.0, "200000": 2.2}])
-    found = iter([Grown(100, 9, 9, 99, 9), Grown(100_000, 4, 8, 10, 1),
-                  Grown(200_000, 8, 4, 11, 2), dealt])  # fmt: skip
+    dealt = RoundTimings([{"100": 9.0, "100000": 2.0, "200000": 2.2}])
+    found = iter([GrowthMeasurement(100, 9, 9, 99, 9), GrowthMeasurement(100_000, 4, 8, 10, 1),
+                  GrowthMeasurement(200_000, 8, 4, 11, 2), dealt])  # fmt: skip
     monkeypatch.setattr(speed_growth, "in_a_child", lambda *_: next(found))
     monkeypatch.setattr(speed_growth, "write_rows", lambda *_: None)
     figures = list(row_figures(Effort(), (100, 100_000, 200_000)))
-    compared = {figure.what: figure for figure in figures if figure.limit}
+    compared = {figure.name: figure for figure in figures if figure.limit}
     words = ", from 100,000 to 200,000 rows"
     assert compared[f"time of a dealt row{words}"].value == pytest.approx(1.1)
     assert compared[f"time of a predicted row{words}"].value == 0.5
-    assert compared[f"memory of its own{words}"].met
-    assert not compared[f"time beside the steps, a row{words}"].met
+    assert compared[f"memory of its own{words}"].is_met
+    assert not compared[f"time beside the steps, a row{words}"].is_met
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -119,8 +126,8 @@ def test_time_and_memory_are_compared_from_where_they_should_be_flat(monkeypatch
 @pytest.fixture
 def two_figures(monkeypatch):
     def figures(effort):
-        yield Figure("circle, l2", 1.2, "x floor", 1.15, beside=f"{effort.steps} steps")
-        yield Figure("cida's loop", 12_345.0, "images/s", 3.0, least=True)
+        yield Measurement("circle, l2", 1.2, "x floor", 1.15, note=f"{effort.steps} steps")
+        yield Measurement("cida's loop", 12_345.0, "images/s", 3.0, is_minimum=True)
 
     monkeypatch.setattr("cida.benchmarks.speed_steps.step_figures", figures)
 

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from cida.benchmarks.speed_export import BATCH, deployed_models, deployed_times
+from cida.benchmarks.speed_export import EXPORT_BATCH_ROWS, build_models, measure_predictors
 from cida.cli.speed_export import _ways
 
 
@@ -13,18 +13,18 @@ def test_times_are_those_of_one_row_and_of_many():
     def waits(rows):
         time.sleep(0.001 if rows == 1 else 0.02)
 
-    slow, none = deployed_times("model", {"slow": waits, "none": lambda rows: None}, rounds=2)
+    slow, none = measure_predictors("model", {"slow": waits, "none": lambda rows: None}, rounds=2)
     assert slow.name == "model, slow"
     assert 1 <= slow.p50_ms <= slow.p95_ms
-    assert slow.rows_per_second <= BATCH / 0.02
+    assert slow.rows_per_second <= EXPORT_BATCH_ROWS / 0.02
     assert none.p50_ms < slow.p50_ms
     assert none.rows_per_second > slow.rows_per_second
 
 
 @pytest.mark.filterwarnings("ignore::cida.CidaWarning")
 def test_all_ways_of_a_tables_model_predict_the_same():
-    ways = _ways(deployed_models()["table of 10 columns"]())
-    want = ways["Python"](BATCH)
-    assert want.shape == (BATCH, 2)
+    ways = _ways(build_models()["table of 10 columns"]())
+    want = ways["Python"](EXPORT_BATCH_ROWS)
+    assert want.shape == (EXPORT_BATCH_ROWS, 2)
     for way in ("torch module", "ONNX"):
-        assert np.abs(np.asarray(ways[way](BATCH)[0]) - want).max() < 1e-5
+        assert np.abs(np.asarray(ways[way](EXPORT_BATCH_ROWS)[0]) - want).max() < 1e-5

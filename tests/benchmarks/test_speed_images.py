@@ -7,24 +7,24 @@ from cida.benchmarks.speed import step_ms
 from cida.benchmarks.speed_images import (
     PlainImageEncoder,
     PlainLoop,
-    TurnedDigits,
+    RotatedDigits,
     bfloat16_time,
-    digits_to_time,
     image_times,
-    turned_by_pil,
+    make_timing_digits,
+    rotate_with_pil,
 )
-from cida.datasets.rotating import fresh_angles
+from cida.datasets.rotating import make_fresh_angle_dataset
 from cida.images import rotate_degrees
 
 
 @pytest.fixture
 def digits():
-    return digits_to_time(80)
+    return make_timing_digits(80)
 
 
 @pytest.fixture
 def rows(digits):
-    return fresh_angles(digits, 0)
+    return make_fresh_angle_dataset(digits, 0)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def moved(parts, act):
 
 
 def test_the_digits_are_as_many_as_asked_for_and_like_mnists():
-    digits = digits_to_time(1800)
+    digits = make_timing_digits(1800)
     assert digits.images.shape == (1800, 1, 28, 28)
     assert digits.images.dtype == torch.uint8
     assert digits.images.max() > 200
@@ -106,7 +106,7 @@ def test_pil_turns_as_we_do(angle):
     line = torch.arange(28.0) - 13.5
     away = (line[None] - 4).square() + (line[:, None] + 2).square() * 3  # off the middle, smooth
     image = (255 * torch.exp(-away / 40)).round().to(torch.uint8)
-    by_pil = turned_by_pil(image.numpy(), angle)
+    by_pil = rotate_with_pil(image.numpy(), angle)
     by_us = rotate_degrees(image[None, None].float() / 255, torch.tensor([angle]))[0]
     assert (by_pil - by_us).abs().mean() < 0.003
     other_way = rotate_degrees(image[None, None].float() / 255, torch.tensor([-angle]))[0]
@@ -114,24 +114,24 @@ def test_pil_turns_as_we_do(angle):
 
 
 def test_the_plain_data_set_turns_within_its_range_and_tells_the_angle(digits):
-    data = TurnedDigits(digits, 30, 60)
+    data = RotatedDigits(digits, 30, 60)
     x, label, angle = data[3]
     assert (len(data), label) == (80, 3)
     assert 30 <= angle <= 60
-    torch.testing.assert_close(x, turned_by_pil(digits.images[3, 0].numpy(), angle))
+    torch.testing.assert_close(x, rotate_with_pil(digits.images[3, 0].numpy(), angle))
 
 
 def test_every_line_has_its_figure_and_the_ratio_is_ours_over_plain():
     found = image_times(steps=1, images=40, batch_size=8, workers=0, rounds=1)
     ours, bilinear, nearest, pil = found
-    assert all(line.value > 0 and "images/s" in line.beside for line in found)
-    ms = {name: float(line.beside.split(" ms")[0].split()[-1]) for name, line in
+    assert all(line.value > 0 and "images/s" in line.note for line in found)
+    ms = {name: float(line.note.split(" ms")[0].split()[-1]) for name, line in
           (("ours", ours), ("bilinear", bilinear), ("pil", pil))}  # fmt: skip
-    plain = float(ours.beside.split("plain")[1].split(" ms")[0].split()[-1])
+    plain = float(ours.note.split("plain")[1].split(" ms")[0].split()[-1])
     assert ours.value == pytest.approx(plain / ms["ours"], rel=0.05)
     assert bilinear.value == pytest.approx(100 * ms["bilinear"] / ms["ours"], rel=0.05)
     assert pil.value == pytest.approx(ms["pil"] / ms["bilinear"], rel=0.05)
-    assert (ours.limit, ours.least) == (3, True)
+    assert (ours.limit, ours.is_minimum) == (3, True)
     assert nearest.unit == "% of a step"
 
 
@@ -139,6 +139,6 @@ def test_bfloat16_is_compared_with_float32(monkeypatch):
     pairs = [(3.0, 2.0), (2.0, 2.0), (9.0, 3.0)]
     monkeypatch.setattr(speed_images, "in_a_child", lambda *_: pairs)
     found = bfloat16_time(1, 6)
-    assert (found.value, found.beside) == (1.5, "3.00 ms over 2.00 ms")
+    assert (found.value, found.note) == (1.5, "3.00 ms over 2.00 ms")
     monkeypatch.setattr(speed_images, "in_a_child", lambda *_: None)
     assert bfloat16_time(1, 6) is None

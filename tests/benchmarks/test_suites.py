@@ -2,10 +2,15 @@
 
 import pytest
 
-from cida.benchmarks.paper import Record
-from cida.benchmarks.recipes import Benchmark
-from cida.benchmarks.runner import Row
-from cida.benchmarks.suites import detail_table, paper_table, turned, verdicts
+from cida.benchmarks.paper import PublishedScore
+from cida.benchmarks.recipes import TaskSpec
+from cida.benchmarks.runner import RunResult
+from cida.benchmarks.suites import (
+    build_detail_table,
+    build_paper_table,
+    summarize_categorical_wins,
+    transpose_table,
+)
 
 TITLES = {
     "source-only": "Source-Only", "dann": "DANN", "histogram": "Histogram head",
@@ -14,8 +19,8 @@ TITLES = {
 
 
 def task(name, title, **records):
-    found = {m: Record(accuracy, "target", "a story") for m, accuracy in records.items()}
-    return Benchmark(name, None, (), {}, {}, 1, 1, 1, records=found, title=title)
+    found = {m: PublishedScore(accuracy, "target", "a story") for m, accuracy in records.items()}
+    return TaskSpec(name, None, (), {}, {}, 1, 1, 1, published_scores=found, title=title)
 
 
 YOUNG = task("s/young", "Young → old", dann=0.771, pcida=0.806)
@@ -23,7 +28,9 @@ OLD = task("s/old", "Old → young")
 
 
 def row(task, method, target, seed=0, source=0.9, seconds=1.0, more=None):
-    return Row(method, seed, source, target, 0.5, [], seconds, more=more, task=task.name)
+    return RunResult(
+        method, seed, source, target, 0.5, [], seconds, extra_metrics=more, task=task.name
+    )
 
 
 def told(task, **targets):
@@ -38,7 +45,7 @@ def test_a_line_a_task_with_the_best_in_bold_and_the_papers_line_below_it():
         *told(YOUNG, source_only=0.7, dann=0.75, histogram=0.8, oracle=0.9),
         *told(OLD, source_only=0.625, dann=0.5, histogram=0.6, oracle=0.65),
     ]
-    assert paper_table(rows, [YOUNG, OLD], TITLES) == [
+    assert build_paper_table(rows, [YOUNG, OLD], TITLES) == [
         {
             "task": "Young → old", "Source-Only": "70.0", "DANN": "75.0",
             "Histogram head": "**80.0**", "Oracle (all labels)": "90.0",
@@ -61,8 +68,11 @@ def test_turned_it_has_a_line_a_method_and_a_column_a_task():
     ]
     titles = {method: TITLES[method] for method in ("source-only", "dann", "oracle")}
     for tasks, old, young in (([YOUNG, OLD], "(2)", "(1)"), ([OLD, YOUNG], "(1)", "(2)")):
-        table = paper_table(rows, tasks, titles)
-        plain, beside = turned(table, with_paper=False), turned(table, with_paper=True)
+        table = build_paper_table(rows, tasks, titles)
+        plain, beside = (
+            transpose_table(table, with_paper=False),
+            transpose_table(table, with_paper=True),
+        )
         assert [list(line) for line in plain] == [["method", "(1)", "(2)"]] * 3
         assert [line["method"] for line in plain] == list(titles.values())
         assert [line[young] for line in plain] == ["70.0", "**75.0**", "90.0"]
@@ -72,11 +82,11 @@ def test_turned_it_has_a_line_a_method_and_a_column_a_task():
 
 
 def test_equal_bests_are_both_bold_and_the_oracle_is_not_even_then():
-    (line,) = paper_table(
+    (line,) = build_paper_table(
         told(OLD, source_only=0.5, dann=0.75, histogram=0.75, oracle=0.75), [OLD], TITLES
     )
     assert list(line.values())[1:] == ["50.0", "**75.0**", "**75.0**", "75.0"]
-    (alone,) = paper_table(told(OLD, oracle=0.9), [OLD], {"oracle": "Oracle"})
+    (alone,) = build_paper_table(told(OLD, oracle=0.9), [OLD], {"oracle": "Oracle"})
     assert alone["Oracle"] == "90.0"
 
 
@@ -84,7 +94,7 @@ def test_the_mean_over_seeds_decides_and_what_was_not_run_is_empty():
     rows = [
         row(YOUNG, "dann", 0.9), row(YOUNG, "dann", 0.5, seed=1), row(YOUNG, "histogram", 0.72),
     ]  # fmt: skip
-    line, paper = paper_table(rows, [YOUNG, OLD], TITLES)
+    line, paper = build_paper_table(rows, [YOUNG, OLD], TITLES)
     assert (line["DANN"], line["Histogram head"], line["Source-Only"]) == ("70.0", "**72.0**", "")
     assert paper["DANN"] == "77.1"
 
@@ -93,7 +103,7 @@ def test_the_mean_over_seeds_decides_and_what_was_not_run_is_empty():
 
 
 def test_the_gain_is_over_source_only_and_its_share_is_of_the_oracles():
-    found = detail_table(
+    found = build_detail_table(
         told(YOUNG, source_only=0.6, dann=0.55, histogram=0.75, oracle=0.8), [YOUNG], TITLES
     )
     assert [line["method"] for line in found] == list(TITLES.values())
@@ -105,12 +115,12 @@ def test_the_gain_is_over_source_only_and_its_share_is_of_the_oracles():
 @pytest.mark.parametrize("oracle", [{}, {"oracle": 0.6}, {"oracle": 0.5}])
 def test_without_a_gap_there_is_no_share_of_it(oracle):
     rows = told(OLD, source_only=0.6, histogram=0.7, **oracle)
-    line = detail_table(rows, [OLD], TITLES)[1]
+    line = build_detail_table(rows, [OLD], TITLES)[1]
     assert (line["gain"], line["of the gap"]) == ("+10.0", "")
 
 
 def test_without_source_only_there_is_no_gain():
-    (line,) = detail_table(told(OLD, histogram=0.7), [OLD], TITLES)
+    (line,) = build_detail_table(told(OLD, histogram=0.7), [OLD], TITLES)
     assert (line["gain"], line["of the gap"]) == ("", "")
 
 
@@ -119,7 +129,7 @@ def test_a_task_is_compared_with_its_own_source_only_and_oracle():
         *told(YOUNG, source_only=0.5, histogram=0.6, oracle=0.7),
         *told(OLD, source_only=0.8, histogram=0.82, oracle=0.9),
     ]
-    found = detail_table(rows, [YOUNG, OLD], TITLES)
+    found = build_detail_table(rows, [YOUNG, OLD], TITLES)
     assert [(line["task"], line["of the gap"]) for line in found[1::3]] == [
         ("Young → old", "50%"), ("Old → young", "20%"),
     ]  # fmt: skip
@@ -134,14 +144,14 @@ def test_a_line_has_spread_worst_seed_kappa_and_recalls():
         row(OLD, "histogram", 0.9, 1, 0.8, 4.0, more(0.7, 0.9, 0.4)),
     ]
     # The sample deviation of 0.7 and 0.9 is 0.1 times the root of two.
-    assert detail_table(rows, [OLD], TITLES) == [
+    assert build_detail_table(rows, [OLD], TITLES) == [
         {
             "task": "Old → young", "method": "Histogram head", "seeds": "2", "source": "85.0",
             "target": "80.0", "std": "14.1", "worst seed": "70.0", "gain": "", "of the gap": "",
             "kappa": "0.60", "awake": "85.0", "rem": "30.0", "seconds": "3",
         }
     ]  # fmt: skip
-    (one,) = detail_table(rows[:1], [OLD], TITLES)
+    (one,) = build_detail_table(rows[:1], [OLD], TITLES)
     assert (one["seeds"], one["std"], one["worst seed"]) == ("1", "", "70.0")
 
 
@@ -152,13 +162,18 @@ def test_a_line_has_spread_worst_seed_kappa_and_recalls():
 def test_a_categorical_winner_is_told(method):
     titles = {**TITLES, method: method.upper()}
     rows = told(YOUNG, source_only=0.5, histogram=0.6, oracle=0.9, **{method: 0.7})
-    assert verdicts(rows, [YOUNG, OLD], titles) == [
+    assert summarize_categorical_wins(rows, [YOUNG, OLD], titles) == [
         f"Young → old: the best is {method.upper()}, which takes domains for categories."
     ]
 
 
 def test_where_another_wins_nothing_is_told_and_the_oracle_does_not_count():
-    assert verdicts(told(YOUNG, dann=0.6, histogram=0.7, oracle=0.8), [YOUNG], TITLES) == []
-    assert verdicts(told(YOUNG, dann=0.6, source_only=0.7), [YOUNG], TITLES) == []
-    assert len(verdicts(told(YOUNG, dann=0.6, oracle=0.8), [YOUNG], TITLES)) == 1
-    assert verdicts([], [YOUNG], TITLES) == []
+    assert (
+        summarize_categorical_wins(
+            told(YOUNG, dann=0.6, histogram=0.7, oracle=0.8), [YOUNG], TITLES
+        )
+        == []
+    )
+    assert summarize_categorical_wins(told(YOUNG, dann=0.6, source_only=0.7), [YOUNG], TITLES) == []
+    assert len(summarize_categorical_wins(told(YOUNG, dann=0.6, oracle=0.8), [YOUNG], TITLES)) == 1
+    assert summarize_categorical_wins([], [YOUNG], TITLES) == []

@@ -7,10 +7,10 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score, r2_score
 
-from cida.benchmarks.catalogue import BENCHMARKS, EXPERIMENTS
-from cida.benchmarks.recipes import recipes
-from cida.benchmarks.runner import finished_row, run_recipe
-from cida.datasets import load_king_county, load_nhanes, load_support2
+from cida.benchmarks.catalogue import EXPERIMENTS, TASK_SPECS
+from cida.benchmarks.recipes import build_recipes
+from cida.benchmarks.runner import load_finished_result, run_recipe
+from cida.datasets import fetch_king_county, fetch_nhanes, fetch_support2
 from cida.datasets.king_county import log_price_ratio
 from cida.networks import TabularEncoder
 
@@ -25,11 +25,11 @@ SOURCES = {
 
 
 def sample(task, protocol="clean", seed=0):
-    return BENCHMARKS[task].draw(seed, protocol)
+    return TASK_SPECS[task].draw_data(seed, protocol)
 
 
 def recipe(task, method, steps=3):
-    return recipes(BENCHMARKS[task], "best")[method].with_settings(steps=steps)
+    return build_recipes(TASK_SPECS[task], "best")[method].with_settings(steps=steps)
 
 
 def flipped(one, rows):
@@ -41,7 +41,7 @@ def flipped(one, rows):
 def said(task, method, one):
     """What the method predicts for every row once it is trained on the sample."""
     made = recipe(task, method)
-    model = made.model(0)
+    model = made.build_model(0)
     one.train(model, made.oracle)
     return np.ravel(model.predict(one.x, domain_index=one.u))
 
@@ -65,12 +65,12 @@ def test_all_seeds_have_the_same_rows(task):
 
 
 def test_labels_and_index_are_those_of_the_files():
-    for task, load in (("nhanes", load_nhanes), ("support2", load_support2)):
+    for task, load in (("nhanes", fetch_nhanes), ("support2", fetch_support2)):
         one, data = sample(task), load()
         assert np.array_equal(one.y, data.y)
         assert np.array_equal(one.u, data.u)
         assert one.x.shape[0] == len(data.y)
-    county = load_king_county()
+    county = fetch_king_county()
     np.testing.assert_array_equal(
         sample("king-county/price").y, log_price_ratio(county.y, county.u)
     )
@@ -139,7 +139,7 @@ class Told:
 def test_accuracies_are_those_of_scikit_learn_over_source_and_scored_rows(task):
     one = sample(task)
     answers = np.random.default_rng(0).integers(0, 2, len(one.y))
-    scores = one.scores(Told(one, answers))
+    scores = one.evaluate(Told(one, answers))
     known = one.source | one.scored
     for name, rows in (("source", one.source), ("target", one.scored), ("all", known)):
         expected = accuracy_score(one.y[rows], answers[rows])
@@ -156,16 +156,16 @@ def test_a_regression_is_scored_in_r2_of_labels_in_units_of_the_source():
     known = one.y[one.source]
     truth = (one.y - known.mean()) / known.std()
     answers = truth + np.random.default_rng(0).normal(0, 0.5, len(truth))
-    scores = one.scores(Told(one, answers))
+    scores = one.evaluate(Told(one, answers))
     for name, rows in (("source", one.source), ("target", one.scored)):
         expected = r2_score(one.y[rows], answers[rows] * known.std() + known.mean())
         assert scores[f"{name}_accuracy"] == pytest.approx(expected, abs=1e-5)
-    middle = one.scores(Told(one, np.zeros(len(truth))))
+    middle = one.evaluate(Told(one, np.zeros(len(truth))))
     assert middle["source_accuracy"] == pytest.approx(0, abs=1e-6)
 
 
 def test_about_tells_how_many_rows_there_are_and_whether_labels_move():
-    words = {task: sample(task).about(BENCHMARKS[task].title) for task in TASKS}
+    words = {task: sample(task).about(TASK_SPECS[task].title) for task in TASKS}
     one = sample("nhanes")
     assert words["nhanes"].startswith(
         f"Sex, age ≤ 20 → > 20: {one.source.sum()} source rows, {(~one.source).sum()} target rows "
@@ -185,24 +185,24 @@ def test_about_reads_no_target_label():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_method_has_a_recipe_and_words_for_it(task):
-    made = recipes(BENCHMARKS[task], "best")
-    assert tuple(made) == BENCHMARKS[task].methods
+    made = build_recipes(TASK_SPECS[task], "best")
+    assert tuple(made) == TASK_SPECS[task].methods
     assert [name for name, one in made.items() if one.oracle] == ["oracle"]
-    assert all(one.words()["networks"]["data"] == BENCHMARKS[task].download for one in
+    assert all(one.to_dict()["networks"]["data"] == TASK_SPECS[task].download_name for one in
                made.values())  # fmt: skip
     assert len({one.title for one in made.values()}) == len(made)
 
 
 def test_source_only_and_conditional_do_not_see_the_index_and_the_others_do():
-    for method, one in recipes(BENCHMARKS["nhanes"], "best").items():
-        encoder = getattr(one.model(0), "encoder", None)
+    for method, one in build_recipes(TASK_SPECS["nhanes"], "best").items():
+        encoder = getattr(one.build_model(0), "encoder", None)
         if isinstance(encoder, TabularEncoder):
             assert (encoder.windows is None) == (method in ("source-only", "conditional"))
 
 
 def test_the_seed_draws_the_weights():
     made = recipe("support2", "histogram")
-    one, same, other = (made.model(seed).encoder.line.weight for seed in (0, 0, 1))
+    one, same, other = (made.build_model(seed).encoder.line.weight for seed in (0, 0, 1))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
 
@@ -210,16 +210,16 @@ def test_the_seed_draws_the_weights():
 @pytest.mark.parametrize("method", ["histogram", "boosting-windows"])
 def test_a_finished_run_is_known_again_by_its_recipe_data_and_seed(tmp_path, method):
     one, made = sample("support2"), recipe("support2", method)
-    row = run_recipe(made, one, 0, tmp_path).row
-    assert finished_row(tmp_path, made, one, 0) == row
-    assert finished_row(tmp_path, made, one, 1) is None
-    assert finished_row(tmp_path, made, sample("support2", "development"), 0) is None
-    assert finished_row(tmp_path, recipe("support2", "boosting"), one, 0) is None
+    row = run_recipe(made, one, 0, tmp_path).result
+    assert load_finished_result(tmp_path, made, one, 0) == row
+    assert load_finished_result(tmp_path, made, one, 1) is None
+    assert load_finished_result(tmp_path, made, sample("support2", "development"), 0) is None
+    assert load_finished_result(tmp_path, recipe("support2", "boosting"), one, 0) is None
 
 
 def test_a_run_is_loaded_from_its_folder(tmp_path):
     one, made = sample("support2"), recipe("support2", "histogram")
     model = run_recipe(made, one, 0, tmp_path).model
-    again = made.load(tmp_path)
+    again = made.load_model(tmp_path)
     expected = model.predict_proba(one.x, domain_index=one.u)
     assert np.array_equal(again.predict_proba(one.x, domain_index=one.u), expected)

@@ -4,28 +4,28 @@ import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks.catalogue import BENCHMARKS
-from cida.benchmarks.recipes import recipes
-from cida.benchmarks.views import view_of
-from cida.diagnostics.view import MOST_ROWS
+from cida.benchmarks.catalogue import TASK_SPECS
+from cida.benchmarks.recipes import build_recipes
+from cida.benchmarks.views import take_snapshot
+from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
 
 pytestmark = pytest.mark.filterwarnings("ignore::cida.CidaWarning")
 
 
 def trained(name, method, steps=20):
-    benchmark = BENCHMARKS[name]
+    benchmark = TASK_SPECS[name]
     preset = next(iter(benchmark.presets))
-    recipe = recipes(benchmark, preset)[method].with_settings(steps=steps)
-    sample = benchmark.draw(100, benchmark.presets[preset].protocol)
-    model = recipe.model(100)
+    recipe = build_recipes(benchmark, preset)[method].with_settings(steps=steps)
+    sample = benchmark.draw_data(100, benchmark.presets[preset].protocol)
+    model = recipe.build_model(100)
     sample.train(model, recipe.oracle)
-    return model, sample, view_of(model, sample, recipe.regression)
+    return model, sample, take_snapshot(model, sample, recipe.regression)
 
 
 def test_points_of_a_plane_have_a_grid_at_every_stop():
     model, sample, view = trained("circle", "cida")
-    rows = sample.shown()
-    assert len(view.u) == MOST_ROWS
+    rows = sample.display_rows()
+    assert len(view.u) == MAX_SNAPSHOT_ROWS
     assert view.classes == ("0", "1")
     said = model.predict_proba(rows.x, domain_index=rows.u)
     np.testing.assert_allclose(view.predicted, said)
@@ -43,20 +43,20 @@ def test_points_of_a_plane_have_a_grid_at_every_stop():
 def test_a_regression_has_numbers_and_a_grid_between_0_and_1():
     _, sample, view = trained("worlds/drifting-regression", "source-only")
     assert view.classes is None
-    assert view.predicted.shape == (MOST_ROWS, 1)
-    np.testing.assert_allclose(view.truth, sample.shown().truth)
+    assert view.predicted.shape == (MAX_SNAPSHOT_ROWS, 1)
+    np.testing.assert_allclose(view.truth, sample.display_rows().truth)
     assert (view.plane.grid.min(), view.plane.grid.max()) == pytest.approx((0, 1))
 
 
 def test_an_index_that_wraps_is_shown_in_its_own_space():
     _, _, view = trained("rotating-digits", "histogram-line")
-    assert view.space.turns[0] > 0  # though this head takes the angle for a number
-    assert view.index == ("angle",)
+    assert view.space.periods[0] > 0  # though this head takes the angle for a number
+    assert view.index_names == ("angle",)
 
 
 def test_digits_are_turned_as_the_transformer_turns_them():
     model, _, view = trained("rotating-digits", "histogram", steps=60)
-    turned = view.turned
+    turned = view.rotated_images
     assert set(turned.labels.tolist()) == set(range(10))
     assert turned.angle.shape == (12, 72)
     # The transformer of this recipe sees the index alone: all images are turned alike.

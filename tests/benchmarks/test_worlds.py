@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 
-from cida.benchmarks.catalogue import BENCHMARKS
-from cida.benchmarks.recipes import METHODS, recipes
-from cida.benchmarks.runner import Row
-from cida.benchmarks.world_figures import accuracy_figure, draw_figures, scores_figure
-from cida.benchmarks.worlds import WORLDS, WorldPoints
-from cida.datasets import circle, drifting_regression, moons, plane
+from cida.benchmarks.catalogue import TASK_SPECS
+from cida.benchmarks.recipes import METHODS, build_recipes
+from cida.benchmarks.runner import RunResult
+from cida.benchmarks.world_figures import draw_figures, plot_accuracy_by_index, plot_score_matrix
+from cida.benchmarks.worlds import SYNTHETIC_TASKS, SyntheticTaskData
+from cida.datasets import make_circle, make_drifting_regression, make_plane, make_rotating_moons
 
-TASKS = [benchmark.name for benchmark in WORLDS]
+TASKS = [benchmark.name for benchmark in SYNTHETIC_TASKS]
 
 
 class Told:
@@ -34,7 +34,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def points():
-    return WorldPoints(circle(seed=100), "worlds/circle")
+    return SyntheticTaskData(make_circle(seed=100), "worlds/circle")
 
 
 # --- who sees which label ---------------------------------------------------------------------
@@ -81,9 +81,9 @@ def test_scores_are_shares_of_right_rows_of_source_target_and_all(points):
 
 
 def test_a_regression_is_scored_by_r2():
-    world = drifting_regression(seed=100)
+    world = make_drifting_regression(seed=100)
     said = world.y + np.where(world.source, 0.0, 0.5)
-    found = WorldPoints(world, "worlds/drifting-regression", True).scores(Told(said))
+    found = SyntheticTaskData(world, "worlds/drifting-regression", True).evaluate(Told(said))
     assert found["source_accuracy"] == 1
     target = ~world.source
     assert found["target_accuracy"] == pytest.approx(r2_score(world.y[target], said[target]))
@@ -91,8 +91,8 @@ def test_a_regression_is_scored_by_r2():
 
 
 def test_cells_of_an_index_of_two_numbers_have_two_bounds():
-    world = plane(seed=100)
-    found = WorldPoints(world, "worlds/plane").scores(Told(world.y))
+    world = make_plane(seed=100)
+    found = SyntheticTaskData(world, "worlds/plane").evaluate(Told(world.y))
     assert all(len(cell["lo"]) == len(cell["hi"]) == 2 for cell in found["by_index"])
     assert sum(cell["n"] for cell in found["by_index"]) == len(world.u)
 
@@ -110,7 +110,7 @@ def test_what_is_left_of_u_is_all_of_it_in_u_itself_and_nothing_in_noise(points)
 
 def test_rows_and_the_balance_of_labels_are_told(points):
     for name in TASKS:
-        words = BENCHMARKS[name].draw(100, "points").about("It")
+        words = TASK_SPECS[name].draw_data(100, "points").about("It")
         moves = "the balance of source labels moves along u, which fit warns of" in words
         assert moves == (name == "worlds/shifting-labels"), words
     words = points.about("Discs")
@@ -129,21 +129,21 @@ def test_what_is_told_of_labels_is_told_of_the_source_alone(points):
 
 def test_every_world_is_drawn_anew_by_each_seed_and_the_same_by_one():
     for name in TASKS:
-        draw = BENCHMARKS[name].draw
+        draw = TASK_SPECS[name].draw_data
         assert draw(1, "points").fingerprint() == draw(1, "points").fingerprint()
         assert draw(1, "points").fingerprint() != draw(2, "points").fingerprint()
         assert draw(1, "points").task == name
 
 
 def test_the_default_is_the_estimator_with_no_setting_at_all():
-    for benchmark in WORLDS:
-        found = recipes(benchmark, "best")
+    for benchmark in SYNTHETIC_TASKS:
+        found = build_recipes(benchmark, "best")
         assert dict(found["default"].settings) == {}
         assert found["source-only"].settings["discriminator"] is None
         assert found["oracle"].oracle
         assert not any(one.oracle for name, one in found.items() if name != "oracle")
         kind = "CIDARegressor" if "regression" in benchmark.name else "CIDAClassifier"
-        assert type(found["default"].model(0)).__name__ == kind
+        assert type(found["default"].build_model(0)).__name__ == kind
 
 
 # --- figures ----------------------------------------------------------------------------------
@@ -151,16 +151,16 @@ def test_the_default_is_the_estimator_with_no_setting_at_all():
 
 def row(task, method, target, seed=0):
     cells = [{"lo": k / 4, "hi": (k + 1) / 4, "accuracy": target, "n": 5} for k in range(4)]
-    return Row(method, seed, 0.9, target, target, cells, 1.0, task=task)
+    return RunResult(method, seed, 0.9, target, target, cells, 1.0, task=task)
 
 
 @pytest.fixture(scope="module")
 def samples():
     return {
-        "worlds/moons": WorldPoints(moons(rows=60), "worlds/moons"),
-        "worlds/plane": WorldPoints(plane(rows=60), "worlds/plane"),
-        "worlds/drifting-regression": WorldPoints(
-            drifting_regression(rows=60), "worlds/drifting-regression", True
+        "worlds/moons": SyntheticTaskData(make_rotating_moons(n_samples=60), "worlds/moons"),
+        "worlds/plane": SyntheticTaskData(make_plane(n_samples=60), "worlds/plane"),
+        "worlds/drifting-regression": SyntheticTaskData(
+            make_drifting_regression(n_samples=60), "worlds/drifting-regression", True
         ),
     }
 
@@ -177,9 +177,9 @@ def rows():
 
 
 def test_scores_are_written_into_a_line_a_method_and_a_column_a_world(rows):
-    (axes,) = scores_figure(rows).axes
+    (axes,) = plot_score_matrix(rows).axes
     assert [t.get_text() for t in axes.get_yticklabels()] == ["Source-Only", "Default"]
-    titles = [BENCHMARKS[task].title for task in dict.fromkeys(one.task for one in rows)]
+    titles = [TASK_SPECS[task].title for task in dict.fromkeys(one.task for one in rows)]
     assert [t.get_text() for t in axes.get_xticklabels()] == titles
     written = {t.get_position(): t.get_text() for t in axes.texts}
     assert written == {(0, 0): "62.5", (2, 0): "-30.0", (0, 1): "90.0", (1, 1): "80.0"}
@@ -187,8 +187,8 @@ def test_scores_are_written_into_a_line_a_method_and_a_column_a_world(rows):
 
 def test_a_panel_a_world_has_a_line_for_each_method_that_ran_there(samples, rows):
     along = {name: one for name, one in samples.items() if name != "worlds/plane"}
-    panels = [axes for axes in accuracy_figure(along, rows).axes if axes.get_visible()]
-    assert [axes.get_title() for axes in panels] == [BENCHMARKS[name].title for name in along]
+    panels = [axes for axes in plot_accuracy_by_index(along, rows).axes if axes.get_visible()]
+    assert [axes.get_title() for axes in panels] == [TASK_SPECS[name].title for name in along]
     drawn = [{line.get_label() for line in axes.lines} for axes in panels]
     titles = {method: METHODS[method][0] for method in ("source-only", "default")}
     assert drawn[0] == set(titles.values())

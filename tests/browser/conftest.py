@@ -14,14 +14,14 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from cida.benchmarks.recipes import recipes
+from cida.benchmarks.recipes import build_recipes
 from cida.benchmarks.rotating import ROTATING_DIGITS
-from cida.benchmarks.samples import shown_world
-from cida.benchmarks.views import view_of
-from cida.datasets import circle, drifting_regression, hours, plane
+from cida.benchmarks.samples import select_display_rows
+from cida.benchmarks.views import take_snapshot
+from cida.datasets import make_circle, make_drifting_regression, make_hours, make_plane
 from cida.estimators import CIDAClassifier, CIDARegressor, CidaWarning
-from cida.report.explorer import explorer
-from cida.space import Periodic
+from cida.report.explorer import render_explorer
+from cida.spaces import Periodic
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OURS = ("file:", "data:", "blob:", "about:")
@@ -153,17 +153,17 @@ class Sample:
 
     def __init__(self, world, **changes):
         self.world = world
-        self.rows = replace(shown_world(world), **changes)
+        self.rows = replace(select_display_rows(world), **changes)
 
     def shown(self):
         return self.rows
 
     def view(self, kind=CIDAClassifier, **settings):
-        settings = {"index_in_encoder": True, "steps": 120, "random_state": SEED, **settings}
+        settings = {"coordinates": "learned", "steps": 120, "random_state": SEED, **settings}
         world, model = self.world, kind(**settings)
         with hurried():
             model.fit(world.x, world.training_labels, domain_index=world.u)
-        return view_of(model, self, kind is CIDARegressor)
+        return take_snapshot(model, self, kind is CIDARegressor)
 
 
 @pytest.fixture(scope="session")
@@ -173,7 +173,7 @@ def page_of(tmp_path_factory) -> Callable[..., Path]:
 
     def written(name, views):
         path = folder / f"{name}.html"
-        path.write_text(PAGE.format(explorer(views)), encoding="utf-8")
+        path.write_text(PAGE.format(render_explorer(views)), encoding="utf-8")
         return path
 
     return written
@@ -181,10 +181,10 @@ def page_of(tmp_path_factory) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def circle_views():
-    sample = Sample(circle(points=40, seed=SEED))
+    sample = Sample(make_circle(n_per_domain=40, seed=SEED))
     return {
         "Default": sample.view(),
-        "Source-Only": sample.view(discriminator=None, index_in_encoder=False),
+        "Source-Only": sample.view(discriminator=None, coordinates="raw"),
     }
 
 
@@ -196,30 +196,30 @@ def circle_page(page_of, circle_views):
 
 @pytest.fixture(scope="session")
 def hours_page(page_of):
-    sample = Sample(hours(rows=600, seed=SEED), space=Periodic(24), index=("hour",))
+    sample = Sample(make_hours(n_samples=600, seed=SEED), space=Periodic(24), index=("hour",))
     return page_of("hours", {"Default": sample.view(space=Periodic(24))})
 
 
 @pytest.fixture(scope="session")
 def plane_page(page_of):
-    world = plane(rows=600, seed=SEED)
+    world = make_plane(n_samples=600, seed=SEED)
     sample = Sample(replace(world, x=world.x[:, :2]))
     return page_of("plane", {"Default": sample.view()})
 
 
 @pytest.fixture(scope="session")
 def regression_view():
-    return Sample(drifting_regression(rows=600, seed=SEED)).view(CIDARegressor)
+    return Sample(make_drifting_regression(n_samples=600, seed=SEED)).view(CIDARegressor)
 
 
 @pytest.fixture(scope="session")
 def digits_view():
-    recipe = recipes(ROTATING_DIGITS, "best")["histogram"].with_settings(steps=40)
-    sample = ROTATING_DIGITS.draw(SEED, "development")
-    model = recipe.model(SEED)
+    recipe = build_recipes(ROTATING_DIGITS, "best")["histogram"].with_settings(steps=40)
+    sample = ROTATING_DIGITS.draw_data(SEED, "development")
+    model = recipe.build_model(SEED)
     with hurried():
         sample.train(model, False)
-    return view_of(model, sample, regression=False)
+    return take_snapshot(model, sample, regression=False)
 
 
 @pytest.fixture(scope="session")

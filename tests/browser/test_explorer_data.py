@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import rotate
 
-from cida.diagnostics.expected import Expected
+from cida.selection.expected_score import ExpectedScore
 
 # --- a dial --------------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ def test_numbers_have_a_mean_prediction_and_a_distance(look, open_file, page_of,
 
 def test_where_nobody_knows_it_says_so_or_what_is_expected(look, open_file, page_of, circle_views):
     view = circle_views["Default"]
-    cell = Expected(0.5, 0.8, 0.91, 0.85, 0.97, 100, checked=False)
+    cell = ExpectedScore(0.5, 0.8, 0.91, 0.85, 0.97, 100, is_within_calibration=False)
     unknown = replace(view, truth=np.full(len(view.truth), np.nan), expected=(cell,))
     page = open_file(page_of("unknown", {"Default": unknown}))
     found = {}

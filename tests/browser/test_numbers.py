@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy.interpolate import RegularGridInterpolator
 
-from cida.report.explorer import _Arrays
-from cida.space import Line, Periodic, Product
+from cida.report.explorer import _ArrayStore
+from cida.spaces import Line, Periodic, Product
 
 SCRIPTS = ("numbers.js", "marching.js")
 
@@ -30,8 +30,8 @@ def test_arrays_are_decoded_as_they_were_packed(page, bits):
     values = np.random.default_rng(0).normal(size=(7, 3))
     if bits == 16:
         values[2, 1] = np.nan
-    arrays = _Arrays()
-    packed = arrays.packed[arrays.spread(values, bits)]
+    arrays = _ArrayStore()
+    packed = arrays.packed[arrays.add_scaled(values, bits)]
     found = page.evaluate("p => [...decode(p).values].map(v => isNaN(v) ? null : v)", packed)
     got = np.array([np.nan if v is None else v for v in found]).reshape(7, 3)
     np.testing.assert_allclose(got, values, atol=packed["step"] / 2 + 1e-6)

@@ -11,7 +11,7 @@ import pytest
 
 from cida.cli import main
 from cida.estimators import CidaWarning
-from cida.report import read_runs, report_page, write_report
+from cida.report import read_runs, render_report, write_report
 
 SECONDS = 2.0  # to open the largest report, on a quiet machine
 
@@ -47,8 +47,8 @@ def large(runs, tmp_path_factory):
                 words |= {"method": f"m{number}", "seed": seed}
                 words |= {"title": f"Method {number}"} if name == "run.json" else {}
                 (mine / name).write_text(json.dumps(words))
-    page = report_page(read_runs([folder]), certificates="none")
-    (written,) = write_report(page, folder / "report.html", files=False)
+    page = render_report(read_runs([folder]), certificate_scope="none")
+    (written,) = write_report(page, folder / "report.html", with_files=False)
     return written
 
 

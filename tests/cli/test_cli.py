@@ -9,7 +9,7 @@ from rich.console import Console
 
 from cida import CidaWarning
 from cida.cli import main
-from cida.cli.output import named_warnings
+from cida.cli.output import titled_warnings
 from cida.version import __version__
 
 
@@ -51,7 +51,7 @@ def test_other_warnings_go_on_as_they_are():
     console = Console(record=True, width=80)
 
     def train():
-        with named_warnings("Histogram head, seed 3", console):
+        with titled_warnings("Histogram head, seed 3", console):
             for _ in range(2):
                 warnings.warn("slow: it [was] so", CidaWarning, stacklevel=1)
             warnings.warn("not ours", UserWarning, stacklevel=1)
@@ -145,8 +145,8 @@ def test_the_same_demo_gives_the_same_figures_and_weights(demo, tmp_path):
         (["speed", "--only", "step"], "only is 'step'; did you mean steps? known: steps, images"),
         (["check", "nonsense"], "write it as module:Class"),
         (["check", "no_such_module:Head"], "names the module 'no_such_module'"),
-        (["check", "cida.space:nothing"], "no class in 'cida.space'"),
-        (["check", "cida.space:Line"], "neither a Discriminator nor a Game"),
+        (["check", "cida.spaces:nothing"], "no class in 'cida.spaces'"),
+        (["check", "cida.spaces:Line"], "neither a Discriminator nor a Game"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments, words, capsys, tmp_path, monkeypatch):

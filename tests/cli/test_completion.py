@@ -7,8 +7,8 @@ import pytest
 
 from cida.benchmarks.catalogue import EXPERIMENTS
 from cida.cli import VERBS, main
-from cida.cli.fit import METHODS
-from cida.datasets import DOWNLOADS
+from cida.cli.fit import FIT_METHODS
+from cida.datasets import DATASET_BY_NAME
 
 CIRCLE = EXPERIMENTS["circle"][0]
 
@@ -17,11 +17,11 @@ ASKED = [
     ([""], list(VERBS)),
     (["re"], ["report", "reproduce"]),
     (["data", ""], list(VERBS["data"].verbs)),
-    (["data", "fetch", ""], list(DOWNLOADS)),
+    (["data", "fetch", ""], list(DATASET_BY_NAME)),
     (["data", "prepare-nsrr", "--study", ""], ["shhs", "mesa", "sof"]),
     (["fit", "--lab"], ["--label"]),
     (["reproduce", "--no"], ["--no-figures"]),
-    (["fit", "x.csv", "--method", ""], list(METHODS)),
+    (["fit", "x.csv", "--method", ""], list(FIT_METHODS)),
     (["reproduce", "rot"], ["rotating-mnist", "rotating-digits"]),
     (["reproduce", "circle", "--preset", ""], list(CIRCLE.presets)),
     (["reproduce", "circle", "--methods", "hist"], ["histogram"]),

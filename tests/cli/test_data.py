@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from cida.cli import main
-from cida.datasets import DOWNLOADS, data_home
-from cida.datasets.download import Wanted
-from cida.datasets.mnist import MNIST
+from cida.datasets import DATASET_BY_NAME, data_home
+from cida.datasets.download import RemoteFile
+from cida.datasets.mnist import MNIST_DATASET
 
 CONTENT = b"digits"
 
@@ -30,10 +30,14 @@ class Shelf:
 @pytest.fixture
 def shelf(tmp_path, monkeypatch):
     monkeypatch.setenv("CIDA_DATA_HOME", str(tmp_path))
-    files = tuple(Wanted(n, len(CONTENT), hashlib.md5(CONTENT).hexdigest()) for n in ("one", "two"))
+    files = tuple(
+        RemoteFile(n, len(CONTENT), hashlib.md5(CONTENT).hexdigest()) for n in ("one", "two")
+    )
 
     def put(*sources):
-        monkeypatch.setitem(DOWNLOADS, "mnist", replace(MNIST, files=files, sources=sources))
+        monkeypatch.setitem(
+            DATASET_BY_NAME, "mnist", replace(MNIST_DATASET, files=files, sources=sources)
+        )
 
     put(Shelf())
     return put
@@ -52,7 +56,7 @@ def test_fetch_says_where_from_and_ends_with_the_folder(shelf, capsys, tmp_path)
 def test_list_says_what_is_in_the_cache(shelf, capsys, tmp_path):
     assert main(["data", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(DOWNLOADS)
+    assert [line.split()[0] for line in lines] == list(DATASET_BY_NAME)
     assert lines[0] == f"mnist  not in the cache  0.0 MB  {tmp_path}/mnist"
     assert lines[1] == f"nhanes  not in the cache  8.2 MB  {tmp_path}/nhanes"
     main(["data", "fetch", "mnist"])
@@ -105,7 +109,7 @@ def test_an_unknown_name_is_one_sentence_and_exit_code_2(capsys):
 def test_the_help_of_fetch_names_every_data_set(capsys):
     assert main(["data", "fetch", "--help"]) == 0
     said = capsys.readouterr().out
-    assert [name for name in DOWNLOADS if name not in said] == []
+    assert [name for name in DATASET_BY_NAME if name not in said] == []
 
 
 def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):

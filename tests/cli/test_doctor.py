@@ -9,8 +9,8 @@ import pytest
 
 from cida import CIDAClassifier, CidaWarning
 from cida.cli import main
-from cida.datasets import irrelevant_index
-from cida.training.checkpoint import read_model_file, write_model_file
+from cida.datasets import make_irrelevant_index
+from cida.io.tensors import read_model_file, write_model_file
 
 pytestmark = pytest.mark.filterwarnings("ignore::cida.CidaWarning")
 
@@ -42,8 +42,8 @@ def demo(tmp_path_factory):
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     """The file of a model whose encoder collapsed."""
-    world = irrelevant_index(400, seed=100)
-    model = CIDAClassifier(weight_decay=200.0, learning_rate=5e-3, steps=210, hidden=(16,))
+    world = make_irrelevant_index(400, seed=100)
+    model = CIDAClassifier(weight_decay=200.0, learning_rate=5e-3, steps=210, encoder_hidden=(16,))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
         model.fit(world.x, world.training_labels, domain_index=world.u)

@@ -12,11 +12,11 @@ import pytest
 from torch import nn
 
 import cida
-from cida.benchmarks.recipes import recipes
+from cida.benchmarks.recipes import build_recipes
 from cida.benchmarks.rotating import ROTATING_DIGITS
 from cida.benchmarks.runner import run_recipe
 from cida.cli import main
-from cida.training.checkpoint import read_model_file, write_model_file
+from cida.io.tensors import read_model_file, write_model_file
 
 EQUAL = 1e-5
 
@@ -51,8 +51,8 @@ def table_run(tmp_path_factory):
 def digits_run(tmp_path_factory):
     """One run of ``cida reproduce rotating-digits``, of two steps."""
     folder = tmp_path_factory.mktemp("digits")
-    recipe = recipes(ROTATING_DIGITS, "best")["histogram"].with_settings(steps=2)
-    run_recipe(recipe, ROTATING_DIGITS.draw(100, "development"), 100, folder)
+    recipe = build_recipes(ROTATING_DIGITS, "best")["histogram"].with_settings(steps=2)
+    run_recipe(recipe, ROTATING_DIGITS.draw_data(100, "development"), 100, folder)
     return folder
 
 
@@ -167,7 +167,7 @@ def test_a_module_of_ones_own_is_told(tmp_path, capsys):
 def test_a_file_that_differs_from_torch_is_not_left_and_the_job_has_failed(
     table_run, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("cida.report.export.MOST", -1.0)  # less than rounding
+    monkeypatch.setattr("cida.export.onnx_export.MOST", -1.0)  # less than rounding
     told = refused(capsys, table_run, "--onnx", tmp_path / "model.onnx", code=1)
     assert "differ from the model's by up to" in told
     assert not list(tmp_path.iterdir())

@@ -148,7 +148,7 @@ def test_csv_and_parquet_give_the_same_model_and_the_same_predictions(files, run
 def test_predictions_do_not_depend_on_the_batches(files, run, tmp_path, monkeypatch):
     whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
     assert main(["predict", str(run), str(files / "ward.parquet"), "--out", str(whole)]) == 0
-    monkeypatch.setattr("cida.tables.reading.ROWS", 7)
+    monkeypatch.setattr("cida.tables.sources.ROWS", 7)
     assert main(["predict", str(run), str(files / "ward.parquet"), "--out", str(parts)]) == 0
     assert whole.read_bytes() == parts.read_bytes()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cida.benchmarks.speed import Figure
+from cida.benchmarks.speed import Measurement
 from cida.cli import main
 from cida.version import __version__
 
@@ -105,7 +105,7 @@ def test_speed(answer, monkeypatch):
 
 
 def _one_figure(effort):
-    yield Figure("circle, l2", 1.25, "x floor", 1.15)
+    yield Measurement("circle, l2", 1.25, "x floor", 1.15)
 
 
 def test_data_list(answer, monkeypatch, tmp_path):

@@ -3,10 +3,10 @@
 import pytest
 
 from cida.cli import main
-from cida.diagnostics.validators import named_validator
-from cida.discriminators import named_discriminator
-from cida.games import named_game
-from cida.words import did_you_mean, nearest
+from cida.discriminators import make_discriminator
+from cida.errors import closest_match, did_you_mean
+from cida.games import get_game_class
+from cida.selection.validators import get_validator
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from cida.words import did_you_mean, nearest
         ("data fetch mnst", "NAME is 'mnst'; did you mean mnist? known data sets are mnist"),
         ("data prepare-nsrr --study messa --root a --out b", "did you mean mesa? known: shhs"),
         ("completion fisch", "SHELL is 'fisch'; did you mean fish? known: bash, zsh, fish."),
-        ("check cida.discriminators.point:L3", "no class in 'cida.discriminators.point'"),
+        ("check cida.discriminators.regression:L3", "no class in 'cida.discriminators.regression'"),
         ("check cida.discriminators.histogram:Histgram", "did you mean Histogram?"),
     ],
 )
@@ -75,9 +75,9 @@ def test_a_column_that_is_not_there_is_told_with_the_nearest(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("named", "typed", "told"),
     [
-        (named_discriminator, "gausian", "did you mean gaussian? give one of l2"),
-        (named_game, "adversrial", "did you mean adversarial? give one of"),
-        (named_validator, "consensis", "did you mean consensus? known are"),
+        (make_discriminator, "gausian", "did you mean gaussian? give one of l2"),
+        (get_game_class, "adversrial", "did you mean adversarial? give one of"),
+        (get_validator, "consensis", "did you mean consensus? known are"),
     ],
 )
 def test_the_estimators_tell_the_nearest_too(named, typed, told):
@@ -88,5 +88,5 @@ def test_the_estimators_tell_the_nearest_too(named, typed, told):
 
 def test_a_value_that_is_no_word_has_no_nearest():
     assert did_you_mean(3, ["l2"]) == ""
-    assert nearest("AGE ", ["age", "ages"]) == "age"
-    assert nearest("zzz", ["age"]) is None
+    assert closest_match("AGE ", ["age", "ages"]) == "age"
+    assert closest_match("zzz", ["age"]) is None

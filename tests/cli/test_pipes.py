@@ -9,7 +9,7 @@ from rich.table import Table
 
 from cida.cli import main
 from cida.cli.bars import download_bar, nights_bar, runs_bar, watching
-from cida.cli.output import Output, say
+from cida.cli.output import Output, print_lines
 
 
 @pytest.fixture(autouse=True)
@@ -38,21 +38,21 @@ def test_sentences_and_paths_are_not_wrapped(capsys):
     console = Output()
     sentence = " ".join(["many words"] * 60)
     console.print(sentence, highlight=False)
-    say(console, "/a/[b]/" + "c" * 300, style="yellow")
+    print_lines(console, "/a/[b]/" + "c" * 300, style="yellow")
     assert capsys.readouterr().out.splitlines() == [sentence, "/a/[b]/" + "c" * 300]
 
 
 def test_force_color_colours_a_pipe_and_no_more(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     console = Output()
-    say(console, "a warning", style="yellow")
+    print_lines(console, "a warning", style="yellow")
     console.print(table())
     out = capsys.readouterr().out
     assert "\x1b[33ma warning" in out
     assert "Source-Only\t58.5" in out
     assert not console.is_interactive
     monkeypatch.setenv("NO_COLOR", "1")
-    say(Output(), "a warning", style="yellow")
+    print_lines(Output(), "a warning", style="yellow")
     assert capsys.readouterr().out == "a warning\n"
 
 

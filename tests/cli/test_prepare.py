@@ -13,7 +13,7 @@ def mesa(tmp_path):
     root = tmp_path / "mesa"
     random = np.random.default_rng(1)
     for number in (1, 2):
-        night = STUDIES["mesa"].recording(root, number)
+        night = STUDIES["mesa"].recording_paths(root, number)
         for path in (night.edf, night.annotation):
             path.parent.mkdir(parents=True, exist_ok=True)
         signal = edfio.EdfSignal(random.normal(size=9600), 32, label="Thor")
@@ -54,7 +54,7 @@ def test_columns_and_channel_can_be_named(mesa, tmp_path):
 
 
 def test_who_failed_is_said_and_the_exit_code_is_0(mesa, tmp_path, capsys):
-    STUDIES["mesa"].recording(mesa, 2).annotation.unlink()
+    STUDIES["mesa"].recording_paths(mesa, 2).annotation.unlink()
     (mesa / "SIMULATED.txt").touch()
     assert main(words(mesa, tmp_path / "out")) == 0
     out = capsys.readouterr().out.splitlines()

@@ -132,16 +132,16 @@ def test_without_resume_every_run_is_made_again(quick):
 def test_a_run_that_fails_is_named_the_others_are_kept_and_the_exit_code_is_1(
     tmp_path, monkeypatch, capsys
 ):
-    from cida.benchmarks.grid import Task
+    from cida.benchmarks.grid import Job
 
-    play = Task.play
+    play = Job.run
 
     def fails(task):
         if (task.method, task.seed) == ("histogram", 1):
             raise FloatingPointError("the loss is NaN.")
         return play(task)
 
-    monkeypatch.setattr(Task, "play", fails)
+    monkeypatch.setattr(Job, "play", fails)
     assert reproduce(tmp_path, "--no-figures") == 1
     assert "histogram, seed 1 failed: the loss is NaN." in capsys.readouterr().out
     assert len(results(tmp_path)["rows"]) == 3

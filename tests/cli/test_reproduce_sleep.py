@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cida.cli import main
-from cida.datasets.sleep import CLASSES, STUDIES, SleepStore
+from cida.datasets.sleep import STAGE_CLASSES, STUDIES, SleepStore
 
 TASKS = ("shhs-extrapolation", "sof-interpolation")
 METHODS = ("source-only", "histogram")
@@ -45,7 +45,7 @@ def multi(cohorts, tmp_path_factory):
 @pytest.fixture
 def edf(cohorts):
     """The recording of the first simulated person of shhs."""
-    return STUDIES["shhs"].recording(cohorts.recordings / "shhs", 200001).edf
+    return STUDIES["shhs"].recording_paths(cohorts.recordings / "shhs", 200001).edf
 
 
 def words_of(folder):
@@ -92,7 +92,7 @@ def test_results_json_says_simulated_and_the_task_of_each_row(whole):
         count = sum(cell["n"] for cell in row["by_index"])
         right = sum(cell["n"] * cell["accuracy"] for cell in row["by_index"])
         assert right / count == pytest.approx(row["target_accuracy"])
-        assert set(row["more"]["recall"]) == set(CLASSES)
+        assert set(row["more"]["recall"]) == set(STAGE_CLASSES)
         assert -1 <= row["more"]["kappa"] <= 1
     assert [(line["task"], line["method"]) for line in words["summary"]] == [
         (task, method) for task, method, _ in made
@@ -116,7 +116,7 @@ def test_table_md_has_the_papers_table_the_people_and_every_method(whole):
     assert "100% of the target people are outside the convex hull" in told
     assert "; 0% of the target people are outside the convex hull" in told
     assert len(details.splitlines()) == 2 + len(RUNS)
-    assert all(f" {name} |" in details for name in ("kappa", *CLASSES))
+    assert all(f" {name} |" in details for name in ("kappa", *STAGE_CLASSES))
 
 
 def test_the_report_says_simulated_holds_the_figures_and_fetches_nothing(whole):
@@ -191,10 +191,10 @@ def test_a_recording_gets_a_stage_and_probabilities_for_each_30_s(whole, edf, tm
     assert [int(line["start_seconds"]) for line in lines] == [30 * k for k in range(len(lines))]
     real = [line for line in lines if line["stage"] != "no signal"]
     assert len(real) > 800  # this person's belts came off for some minutes
-    probability = np.array([[float(line[name]) for name in CLASSES] for line in real])
+    probability = np.array([[float(line[name]) for name in STAGE_CLASSES] for line in real])
     assert np.abs(probability.sum(1) - 1).max() < 2.1e-4  # four digits of each
     for line, chances in zip(real, probability, strict=True):
-        assert chances[CLASSES.index(line["stage"])] == chances.max()
+        assert chances[STAGE_CLASSES.index(line["stage"])] == chances.max()
     said = capsys.readouterr().out.splitlines()
     assert said[-1] == str(out)
     shares = {line[:10].strip(): float(line[10:].strip("% ")) for line in said[:-1]}
@@ -212,7 +212,7 @@ def test_where_the_belt_was_off_there_is_no_stage(whole, tmp_path, capsys):
         lines = list(csv.DictReader(file))
     off = [line for line in lines if line["stage"] == "no signal"]
     assert [line["start_seconds"] for line in off] == ["150", "180", "210"]
-    assert {line[name] for line in off for name in CLASSES} == {""}
+    assert {line[name] for line in off for name in STAGE_CLASSES} == {""}
     assert "no signal   15.0%" in capsys.readouterr().out
 
 

@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load_file
 
 from cida.cli import main
-from cida.files import claimed
+from cida.io.files import exclusive_lock
 
 STEPS = 400
 
@@ -93,7 +93,7 @@ def test_of_two_commands_on_one_folder_the_second_is_refused(table, tmp_path, ve
         "demo": ["demo", "--out", str(out), "--steps", "2"],
     }[verb]
     lock = tmp_path / ".run.lock" if verb == "fit" else out / ".lock"
-    with claimed(out, lock):
+    with exclusive_lock(out, lock):
         assert main(words) == 2
     said = capsys.readouterr().err
     assert said == (

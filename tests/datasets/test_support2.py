@@ -2,18 +2,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cida.datasets import load_support2
-from cida.datasets.support2 import CATEGORIES, NUMBERS, SUPPORT2
+from cida.datasets import fetch_support2
+from cida.datasets.support2 import CATEGORY_COLUMNS, NUMERIC_COLUMNS, SUPPORT2_DATASET
 
 LATER = {
     "hospdead", "slos", "death", "d.time", "charges", "totcst", "totmcst", "avtisst", "sps", "aps",
     "surv2m", "surv6m", "prg2m", "prg6m", "dnr", "dnrday", "sfdm2", "hday",
 }  # fmt: skip
-HEADER = ["sno", "age", "death", "d.time", *NUMBERS, *CATEGORIES, "hospdead"]
+HEADER = ["sno", "age", "death", "d.time", *NUMERIC_COLUMNS, *CATEGORY_COLUMNS, "hospdead"]
 
 
 def csv(*patients):
-    usual = dict.fromkeys(NUMBERS, " 2.5") | dict.fromkeys(CATEGORIES, "white")
+    usual = dict.fromkeys(NUMERIC_COLUMNS, " 2.5") | dict.fromkeys(CATEGORY_COLUMNS, "white")
     rows = [{"sno": 1, "hospdead": 0} | usual | patient for patient in patients]
     lines = [HEADER, *([str(row[name]) for name in HEADER] for row in rows)]
     return "".join(",".join(line) + "\n" for line in lines)
@@ -22,7 +22,7 @@ def csv(*patients):
 def test_dead_within_180_days_is_counted_from_the_day_and_the_death(small):
     known = [(1, 4), (1, 180), (1, 181), (0, 180), (0, 2029)]
     patients = [{"age": 60 + death, "death": death, "d.time": day} for death, day in known]
-    data = load_support2(small(SUPPORT2, csv(*patients)))
+    data = fetch_support2(small(SUPPORT2_DATASET, csv(*patients)))
     assert data.y.tolist() == [1, 1, 0, 0, 0]
     assert data.u.tolist() == [[61], [61], [61], [60], [60]]
     assert (data.y.dtype, data.u.dtype, data.index_names) == (np.int64, np.float64, ("age",))
@@ -30,7 +30,7 @@ def test_dead_within_180_days_is_counted_from_the_day_and_the_death(small):
 
 def test_categories_are_words_and_numbers_are_numbers(small):
     patient = {"age": " 62.84998", "death": 0, "d.time": 999, "alb": "", "income": "$11-$25k"}
-    data = load_support2(small(SUPPORT2, csv(patient, patient | {"income": "", "alb": 3})))
+    data = fetch_support2(small(SUPPORT2_DATASET, csv(patient, patient | {"income": "", "alb": 3})))
     assert data.columns["income"].tolist() == ["$11-$25k", None]
     np.testing.assert_array_equal(data.columns["alb"], [np.nan, 3])
     assert data.columns["hrt"].tolist() == [2.5, 2.5]
@@ -50,27 +50,27 @@ def test_categories_are_words_and_numbers_are_numbers(small):
 def test_a_wrong_cell_is_named(small, change, words):
     patient = {"age": 60, "death": 1, "d.time": 5} | change
     with pytest.raises(ValueError, match=f"support2.csv {words}"):
-        load_support2(small(SUPPORT2, csv(patient)))
+        fetch_support2(small(SUPPORT2_DATASET, csv(patient)))
 
 
 def test_the_real_file_is_as_pandas_reads_it(real):
-    frame = pd.read_csv(real(SUPPORT2))
-    data = load_support2()
+    frame = pd.read_csv(real(SUPPORT2_DATASET))
+    data = fetch_support2()
     assert len(data.y) == 9105
     # Every column is used, or is the index, a number of the row, or named as what comes later.
     assert set(frame) - set(data.columns) - LATER == {"sno", "age"}
     assert not LATER & set(data.columns)
     np.testing.assert_array_equal(data.y, (frame["death"] == 1) & (frame["d.time"] <= 180))
     np.testing.assert_allclose(data.u[:, 0], frame["age"], rtol=1e-14)
-    for name in NUMBERS:
+    for name in NUMERIC_COLUMNS:
         np.testing.assert_allclose(data.columns[name], frame[name], rtol=1e-14)
-    for name in CATEGORIES:
+    for name in CATEGORY_COLUMNS:
         words = frame[name].astype(object).where(frame[name].notna(), None)
         assert data.columns[name].tolist() == words.tolist()
 
 
 def test_the_real_label_follows_age(real):
-    real(SUPPORT2)
-    data = load_support2()
+    real(SUPPORT2_DATASET)
+    data = fetch_support2()
     young, old = data.u[:, 0] < 50, data.u[:, 0] >= 75
     assert data.y[young].mean() < data.y[old].mean()

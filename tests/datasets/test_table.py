@@ -20,11 +20,11 @@ def written(tmp_path):
 
 def test_numbers_have_nan_and_categories_none_where_a_cell_is_empty(written):
     table = read_text_table(written(b"a,b,c\n1, x ,\n,,\n-2.5e1,y z,3\n"), ["c", "a", "b"])
-    np.testing.assert_array_equal(table.numbers("a"), [1, np.nan, -25])
-    np.testing.assert_array_equal(table.numbers("c"), [np.nan, np.nan, 3])
-    assert table.numbers("a").dtype == np.float64
-    assert table.categories("b").tolist() == ["x", None, "y z"]
-    assert table.categories("b").dtype == object
+    np.testing.assert_array_equal(table.parse_numbers("a"), [1, np.nan, -25])
+    np.testing.assert_array_equal(table.parse_numbers("c"), [np.nan, np.nan, 3])
+    assert table.parse_numbers("a").dtype == np.float64
+    assert table.parse_categories("b").tolist() == ["x", None, "y z"]
+    assert table.parse_categories("b").dtype == object
 
 
 @given(
@@ -43,8 +43,8 @@ def test_what_pandas_writes_is_read_back(tmp_path_factory, rows, delimiter):
     frame.to_csv(path, index=False, sep=delimiter)
     table = read_text_table(path, ["word", "number"], delimiter)
     numbers = [np.nan if number is None else number for number, _ in rows]
-    np.testing.assert_array_equal(table.numbers("number"), numbers)
-    assert table.categories("word").tolist() == [word for _, word in rows]
+    np.testing.assert_array_equal(table.parse_numbers("number"), numbers)
+    assert table.parse_categories("word").tolist() == [word for _, word in rows]
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,19 @@ def test_a_cell_that_is_no_number_is_named(cell):
     table = TextTable("some.csv", {"a": ("1", "", cell, "oops")})
     words = f"some.csv has {cell!r} in column a, line 4: this is no number; correct the line."
     with pytest.raises(ValueError, match=re.escape(words)):
-        table.numbers("a")
+        table.parse_numbers("a")
 
 
 def test_a_gap_is_refused_where_every_row_needs_a_number():
     table = TextTable("some.csv", {"a": ("1", "", "2")})
-    assert np.isnan(table.numbers("a")[1])
+    assert np.isnan(table.parse_numbers("a")[1])
     with pytest.raises(ValueError, match=r"some.csv has '' in column a, line 3"):
-        table.numbers("a", every_row=True)
+        table.parse_numbers("a", required=True)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text(" ", max_size=3))
 def test_numbers_are_exact_whatever_space_is_around(value, space):
     cells = (f"{space}{value!r}{space}", space)
-    first, second = TextTable("some.csv", {"a": cells}).numbers("a")
+    first, second = TextTable("some.csv", {"a": cells}).parse_numbers("a")
     assert first == value
     assert np.isnan(second)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, truncnorm
 
-from cida.datasets.toy import circle, sine
+from cida.datasets.toy import make_circle, make_sine
 
-WORLDS = {"circle": (circle, 30, 100, 6), "sine": (sine, 12, 190, 5)}
+WORLDS = {"circle": (make_circle, 30, 100, 6), "sine": (make_sine, 12, 190, 5)}
 
 
 @pytest.fixture(params=WORLDS)
@@ -78,7 +78,7 @@ def test_a_world_leaves_numpys_global_random_state_alone(world):
 
 
 def test_circle_has_discs_of_radius_one_on_a_half_circle_of_radius_five():
-    x, centres = circle_before_scaling(circle(points=3000), 30)
+    x, centres = circle_before_scaling(make_circle(n_per_domain=3000), 30)
     radius = np.linalg.norm(x - centres, axis=1)
     assert radius.max() == pytest.approx(1, abs=0.02)
     # The squared radius of a standard normal in the plane is exponential with mean 2.
@@ -90,7 +90,7 @@ def test_circle_has_discs_of_radius_one_on_a_half_circle_of_radius_five():
 
 
 def test_circle_labels_say_which_points_lie_beyond_radius_five():
-    world = circle(points=3000)
+    world = make_circle(n_per_domain=3000)
     x, _ = circle_before_scaling(world, 30)
     beyond = np.linalg.norm(x, axis=1) - 5
     clear = np.abs(beyond) > 0.02  # undoing the scaling is only so exact
@@ -99,7 +99,7 @@ def test_circle_labels_say_which_points_lie_beyond_radius_five():
 
 
 def test_sine_has_slices_of_equal_width_with_bounded_noise_around_the_wave():
-    world = sine(points=3000)
+    world = make_sine(n_per_domain=3000)
     along, noise = sine_before_scaling(world, 12)
     slices = along.reshape(12, -1) / (np.pi / 9)
     assert np.allclose(slices.min(axis=1), np.arange(12), atol=0.02)
@@ -110,7 +110,7 @@ def test_sine_has_slices_of_equal_width_with_bounded_noise_around_the_wave():
 
 
 def test_sine_labels_say_which_points_lie_above_the_wave():
-    world = sine(points=3000)
+    world = make_sine(n_per_domain=3000)
     _, noise = sine_before_scaling(world, 12)
     clear = np.abs(noise) > 0.03
     assert np.array_equal(world.y[clear] == 1, noise[clear] > 0)

@@ -6,30 +6,37 @@ from scipy.stats import kstest, norm
 from sklearn.datasets import make_moons
 
 from cida.datasets import (
-    drifting_regression,
-    hours,
-    irrelevant_index,
-    moons,
-    noise_index,
-    noisy_index,
-    plane,
-    shifting_labels,
+    make_drifting_regression,
+    make_hours,
+    make_irrelevant_index,
+    make_noise_index,
+    make_noisy_index,
+    make_plane,
+    make_rotating_moons,
+    make_shifting_labels,
 )
 
 ROWS = 6000
 CHANCE = 4 / np.sqrt(ROWS)  # a correlation of independent columns stays within it
 SOURCES = {
-    moons: lambda u: u <= 60,
-    drifting_regression: lambda u: u <= 4,
-    plane: lambda u: (u[:, 0] < 0.5) & (u[:, 1] < 0.5),
-    hours: lambda u: (u >= 9) & (u <= 17),
-    noisy_index: lambda u: u <= 0.4,
-    irrelevant_index: lambda u: u <= 0.4,
-    noise_index: lambda u: u <= 0.4,
-    shifting_labels: lambda u: u <= 0.5,
+    make_rotating_moons: lambda u: u <= 60,
+    make_drifting_regression: lambda u: u <= 4,
+    make_plane: lambda u: (u[:, 0] < 0.5) & (u[:, 1] < 0.5),
+    make_hours: lambda u: (u >= 9) & (u <= 17),
+    make_noisy_index: lambda u: u <= 0.4,
+    make_irrelevant_index: lambda u: u <= 0.4,
+    make_noise_index: lambda u: u <= 0.4,
+    make_shifting_labels: lambda u: u <= 0.5,
 }
-ENDS = {moons: 180, drifting_regression: 10, hours: 24}
-BALANCED = [moons, plane, hours, noisy_index, irrelevant_index, noise_index]
+ENDS = {make_rotating_moons: 180, make_drifting_regression: 10, make_hours: 24}
+BALANCED = [
+    make_rotating_moons,
+    make_plane,
+    make_hours,
+    make_noisy_index,
+    make_irrelevant_index,
+    make_noise_index,
+]
 
 
 @pytest.fixture(params=SOURCES, ids=lambda make: make.__name__)
@@ -63,7 +70,7 @@ def test_the_index_covers_its_range_and_the_source_is_where_it_is_said_to_be(mak
     assert len(world.x) == len(world.y) == len(world.u) == ROWS
     assert np.array_equal(world.source, SOURCES[make](world.u))
     assert 0.2 < world.source.mean() < 0.55
-    if make is not noisy_index:  # its u goes a little beyond
+    if make is not make_noisy_index:  # its u goes a little beyond
         assert kstest(world.u.ravel() / ENDS.get(make, 1), "uniform").pvalue > 1e-3
 
 
@@ -107,7 +114,7 @@ def test_too_few_rows_are_refused(make, rows):
 
 
 def test_moons_turned_back_by_u_are_moons_that_were_never_turned():
-    world = moons(rows=ROWS, seed=7)
+    world = make_rotating_moons(n_samples=ROWS, seed=7)
     angle = np.deg2rad(world.u)
     back = np.stack(
         [
@@ -129,7 +136,7 @@ def test_moons_turned_back_by_u_are_moons_that_were_never_turned():
 
 
 def test_moons_turn_on_the_spot():
-    world = moons(rows=ROWS)
+    world = make_rotating_moons(n_samples=ROWS)
     cells = [world.x[(world.u >= low) & (world.u < low + 30)] for low in range(0, 180, 30)]
     for cell in cells:
         doubt = cell.std(0) / np.sqrt(len(cell))
@@ -139,7 +146,7 @@ def test_moons_turn_on_the_spot():
 
 
 def test_after_half_a_turn_each_moon_is_where_the_other_one_was():
-    world = moons(rows=60_000)
+    world = make_rotating_moons(n_samples=60_000)
     first, last = world.u < 5, world.u > 175
     for kind in (0, 1):
         before = world.x[first & (world.y == kind)].mean(0)
@@ -149,7 +156,7 @@ def test_after_half_a_turn_each_moon_is_where_the_other_one_was():
 
 
 def test_drifting_regression_is_one_function_of_what_is_left_without_the_arc():
-    world = drifting_regression(rows=ROWS)
+    world = make_drifting_regression(n_samples=ROWS)
     arc = np.stack([4 * np.sin(world.u / 5), 6 - 6 * np.cos(world.u / 5)], axis=1)
     s = world.x - arc
     is_standard_normal_at_every(world.u, s)
@@ -158,7 +165,7 @@ def test_drifting_regression_is_one_function_of_what_is_left_without_the_arc():
 
 
 def test_the_two_numbers_of_the_plane_act_together():
-    world = plane(rows=ROWS)
+    world = make_plane(n_samples=ROWS)
     a, b = world.u.T
     terms = np.stack([np.ones(ROWS), a, b, a * b], axis=1)
     drift, *_ = np.linalg.lstsq(terms, world.x, rcond=None)
@@ -171,7 +178,7 @@ def test_the_two_numbers_of_the_plane_act_together():
 
 
 def test_hours_swing_once_a_day():
-    world = hours(rows=ROWS)
+    world = make_hours(n_samples=ROWS)
     angle = world.u * np.pi / 12
     left = away(world, 2 * np.cos(angle), 2 * np.sin(angle))
     for said in (world.u, np.cos(angle), np.sin(angle)):
@@ -179,7 +186,7 @@ def test_hours_swing_once_a_day():
 
 
 def test_an_hour_before_midnight_looks_like_an_hour_after_it_and_not_like_noon():
-    world = hours(rows=24_000)
+    world = make_hours(n_samples=24_000)
     before, after = world.x[world.u >= 23.5], world.x[world.u < 0.5]
     noon = world.x[np.abs(world.u - 12) < 0.5]
     # On a swing of 2, half an hour is 2 pi / 24 = 0.26 of the way.
@@ -188,7 +195,10 @@ def test_an_hour_before_midnight_looks_like_an_hour_after_it_and_not_like_noon()
 
 
 def test_a_noisy_index_is_the_true_one_and_normal_noise():
-    known, t = noisy_index(rows=ROWS, seed=5), noisy_index(rows=ROWS, noise=0.0, seed=5).u
+    known, t = (
+        make_noisy_index(n_samples=ROWS, seed=5),
+        make_noisy_index(n_samples=ROWS, noise=0.0, seed=5).u,
+    )
     assert t.min() >= 0
     assert t.max() <= 1
     is_standard_normal_at_every(t, (known.u - t)[:, None] / 0.05)
@@ -196,7 +206,7 @@ def test_a_noisy_index_is_the_true_one_and_normal_noise():
 
 
 def test_an_irrelevant_index_moves_columns_that_say_nothing_of_the_label_alone():
-    world = irrelevant_index(rows=ROWS)
+    world = make_irrelevant_index(n_samples=ROWS)
     drifts = (0, 0, 3 * world.u, np.sin(6 * world.u))
     is_standard_normal_at_every(world.u, away(world, *drifts))
     for column in (1, 2, 3):
@@ -205,7 +215,7 @@ def test_an_irrelevant_index_moves_columns_that_say_nothing_of_the_label_alone()
 
 
 def test_an_index_of_noise_has_nothing_to_do_with_rows_or_labels():
-    world = noise_index(rows=ROWS)
+    world = make_noise_index(n_samples=ROWS)
     is_standard_normal_at_every(world.u, away(world))
     for said in (*world.x.T, *(world.x**2).T, world.y, world.y * world.x[:, 0]):
         for moment in (world.u, (world.u - 0.5) ** 2):
@@ -213,12 +223,12 @@ def test_an_index_of_noise_has_nothing_to_do_with_rows_or_labels():
 
 
 def test_shifting_labels_shift_from_few_to_nearly_all_and_rows_of_a_class_stay():
-    world = shifting_labels(rows=20 * ROWS)
+    world = make_shifting_labels(n_samples=20 * ROWS)
     for low in np.linspace(0, 0.9, 10):
         mine = (world.u >= low) & (world.u < low + 0.1)
         expected = 0.05 + 0.9 * world.u[mine].mean()
         doubt = np.sqrt(expected * (1 - expected) / mine.sum())
         assert world.y[mine].mean() == pytest.approx(expected, abs=4 * doubt)
-    world = shifting_labels(rows=ROWS)
+    world = make_shifting_labels(n_samples=ROWS)
     is_standard_normal_at_every(world.u, away(world))
     assert np.corrcoef(world.x[:, 0], world.u)[0, 1] > 0.2  # the label alone tells u

@@ -2,13 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from cida.diagnostics.accuracy import (
-    BinScore,
-    accuracy,
-    root_mean_squared_error,
-    score_by_bin,
-)
-from cida.space import Line, Periodic, Product
+from cida.metrics import BinScore, accuracy, root_mean_squared_error, score_by_bin
+from cida.spaces import Line, Periodic, Product
 
 
 def test_accuracy_is_the_share_of_rows_predicted_right():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from cida.diagnostics import explained_share, target_support
-from cida.space import Line, Periodic, Product
+from cida.spaces import Line, Periodic, Product
+from cida.support import index_r2, measure_target_support
 
 
 def column(values):
@@ -16,36 +16,36 @@ def test_the_share_is_that_of_a_known_linear_world():
     rng = np.random.default_rng(0)
     u = rng.normal(size=(20_000, 1))
     x = u + rng.normal(size=u.shape)  # the best line explains half of the variance
-    assert explained_share(x, u) == pytest.approx(0.5, abs=0.02)
-    assert explained_share(7 + 1000 * u, u) == pytest.approx(1, abs=1e-3)
-    assert explained_share(rng.normal(size=u.shape), u) == pytest.approx(0, abs=1e-3)
+    assert index_r2(x, u) == pytest.approx(0.5, abs=0.02)
+    assert index_r2(7 + 1000 * u, u) == pytest.approx(1, abs=1e-3)
+    assert index_r2(rng.normal(size=u.shape), u) == pytest.approx(0, abs=1e-3)
 
 
 def test_noise_that_is_fitted_is_not_counted():
     rng = np.random.default_rng(0)
     u, noise = rng.normal(size=(200, 1)), rng.normal(size=(200, 90))
-    assert explained_share(noise, u) < 0.1  # on the rows fitted on it is nearly 1
+    assert index_r2(noise, u) < 0.1  # on the rows fitted on it is nearly 1
 
 
 def test_columns_that_never_change_explain_nothing():
     u = np.random.default_rng(0).normal(size=(100, 2))
-    assert explained_share(np.ones((100, 3)), u) == 0
+    assert index_r2(np.ones((100, 3)), u) == 0
 
 
 def test_on_a_line_the_support_is_an_interval():
     source, target = column([18, 30, 52]), column([20, 50, 53, 94])
     space = Line().fit(torch.cat([source, target]))
-    support = target_support(space, target, source)
-    assert support.outside == 0.5
-    assert support.farthest == pytest.approx(42)
+    support = measure_target_support(space, target, source)
+    assert support.share_outside == 0.5
+    assert support.max_distance == pytest.approx(42)
 
 
 def test_on_a_circle_the_support_is_an_arc_through_midnight():
     source = column([22.0, 23.0, 0.0, 1.0, 2.0])
     target = column([23.5, 1.5, 3.0, 12.0, 21.0])
-    support = target_support(Periodic(24), target, source)
-    assert support.outside == pytest.approx(3 / 5)
-    assert support.farthest == pytest.approx(10)
+    support = measure_target_support(Periodic(24), target, source)
+    assert support.share_outside == pytest.approx(3 / 5)
+    assert support.max_distance == pytest.approx(10)
 
 
 def test_of_several_lines_the_support_is_the_hull():
@@ -54,14 +54,14 @@ def test_of_several_lines_the_support_is_the_hull():
     source = torch.cat([corners, (inside / inside.sum(1, keepdim=True)) @ corners])
     target = torch.tensor([[0.2, 0.2], [0.6, 0.6], [0.9, 0.9], [0.3, 0.6]], dtype=torch.float64)
     space = Product([Line(), Line()])
-    support = target_support(space, target, source)
-    assert support.outside == 0.5
+    support = measure_target_support(space, target, source)
+    assert support.share_outside == 0.5
     nearest = np.sqrt(((target.numpy()[:, None] - source.numpy()) ** 2).sum(-1)).min(1)
-    assert support.farthest == pytest.approx(nearest.max())
+    assert support.max_distance == pytest.approx(nearest.max())
 
 
 def test_sources_on_one_line_and_a_circle_beside_it():
     source = torch.tensor([[0.0, 0, 1], [1, 1, 2], [2, 2, 3]], dtype=torch.float64)
     target = torch.tensor([[1.5, 1.5, 2], [1.5, 1.0, 2], [1.5, 1.5, 12]], dtype=torch.float64)
     space = Product([Line(), Line(), Periodic(24)])
-    assert target_support(space, target, source).outside == pytest.approx(2 / 3)
+    assert measure_target_support(space, target, source).share_outside == pytest.approx(2 / 3)

@@ -7,13 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from cida.datasets import circle, ladder
-from cida.diagnostics import Certificate, certify
-from cida.diagnostics.certificate import FEWEST_ROWS, LEVEL, family_p, judge
-from cida.diagnostics.certificate_words import KINDS, PAIRS
-from cida.diagnostics.directions import Strata
-from cida.diagnostics.independence import TESTS
-from cida.space import Line, Periodic, Product
+from cida.certificate.certificate import (
+    ALPHA,
+    MIN_CERTIFICATE_ROWS,
+    Certificate,
+    certify,
+    familywise_p_value,
+    run_tests,
+)
+from cida.certificate.certificate_summary import PAIR_TESTS, TEST_DESCRIPTIONS
+from cida.certificate.permutation_tests import TEST_NAMES
+from cida.certificate.projections import Strata
+from cida.datasets import make_circle, make_ladder
+from cida.spaces import Line, Periodic, Product
 
 ROWS = 1200
 
@@ -86,7 +92,7 @@ P = re.compile(r"p [=<] [\d.e-]*\d")
 @pytest.mark.parametrize("kind", ["none", "mean", "spread", "square"])
 def test_every_p_of_a_verdict_is_found_again_in_the_line_behind_it(kind):
     z, u = planted(kind)
-    lines = certificate(z, u, z[:, 0] > 0).words()
+    lines = certificate(z, u, z[:, 0] > 0).summary()
     for opening, within in {
         "The encoding ": "",
         "Given the predicted class": " given the predicted class",
@@ -103,23 +109,27 @@ def test_where_the_strong_probe_alone_sees_it_the_line_behind_the_verdict_says_s
     u = 0.2 * unit(np.cos(3 * z[:, 0])) + rng.normal(size=ROWS)
     told = certificate(z, u, index_names=["temperature"])
     view = told.marginal
-    assert told.dependence_found
+    assert told.is_dependent
     assert "only a nonlinear probe sees it" in first_words(told)
-    assert set(view.culprits) == {"bend"}
+    assert set(view.significant_tests) == {"bend"}
     assert "p = 0.0022" in first_words(told)  # no probe's own line has it
-    others = (view.linear.p, view.boosted_p, *(view.tests[n].p for n in PAIRS))
+    others = (
+        view.linear_f_test.p_value,
+        view.boosted_p_value,
+        *(view.tests[n].p_value for n in PAIR_TESTS),
+    )
     assert min(others) > 0.01
-    behind = next(line for line in told.words() if line.startswith("Behind the verdict"))
+    behind = next(line for line in told.summary() if line.startswith("Behind the verdict"))
     assert (
         "of 11 tests on 499 shuffles of temperature the surest is a bend along one direction "
         "(p = 0.002 by itself, p = 0.002 with all 11 allowed for)" in behind
     )
     assert "5/4.6 fold (p = 0.0022)" in behind
-    assert view.p == pytest.approx(view.tests["bend"].adjusted * 5 / 4.6)
+    assert view.p_value == pytest.approx(view.tests["bend"].adjusted_p_value * 5 / 4.6)
 
 
 def test_every_test_has_a_name_for_people():
-    assert list(KINDS) == list(TESTS)
+    assert list(TEST_DESCRIPTIONS) == list(TEST_NAMES)
 
 
 def test_it_says_that_it_can_never_prove_and_that_trained_rows_look_better(found):
@@ -147,7 +157,9 @@ def test_the_size_that_it_states_is_seen():
         z = rng.normal(size=(600, 3))
         w = unit(z @ rng.normal(size=3))
         u = np.sqrt(share) * w + np.sqrt(1 - share) * rng.normal(size=600)
-        seen += family_p(*judge(z, u[:, None], Strata.whole(600), None, seed)) <= LEVEL
+        seen += (
+            familywise_p_value(*run_tests(z, u[:, None], Strata.single(600), None, seed)) <= ALPHA
+        )
     assert seen >= 17  # fewer happen in one of sixty such scores
 
 
@@ -174,11 +186,11 @@ def test_units_of_z_and_u_change_nothing(found):
     z, u = planted("mean")
     other = certificate(1000 * z - 7, 3 * u + 1e4)
     one = found["mean"]
-    assert other.marginal.p == pytest.approx(one.marginal.p)
-    assert other.marginal.linear.f == pytest.approx(one.marginal.linear.f)
+    assert other.marginal.p_value == pytest.approx(one.marginal.p)
+    assert other.marginal.linear_f_test.f_statistic == pytest.approx(one.marginal.linear.f)
     assert other.marginal.distance_correlation == pytest.approx(one.marginal.distance_correlation)
-    assert other.marginal.boosted_share == pytest.approx(one.marginal.boosted_share, abs=1e-3)
-    assert other.marginal.culprits == one.marginal.culprits
+    assert other.marginal.boosted_r2 == pytest.approx(one.marginal.boosted_share, abs=1e-3)
+    assert other.marginal.significant_tests == one.marginal.culprits
 
 
 def test_the_order_of_rows_changes_no_verdict(found):
@@ -186,14 +198,16 @@ def test_the_order_of_rows_changes_no_verdict(found):
     for kind in ("none", "square"):
         z, u = planted(kind)
         other = certificate(z[order], u[order])
-        assert other.dependence_found == found[kind].dependence_found
-        assert other.marginal.linear.f == pytest.approx(found[kind].marginal.linear.f)
+        assert other.is_dependent == found[kind].dependence_found
+        assert other.marginal.linear_f_test.f_statistic == pytest.approx(
+            found[kind].marginal.linear.f
+        )
 
 
 def test_rows_sorted_along_u_are_no_dependence():
     z, u = planted("none", rows=400)
     order = np.argsort(u)
-    assert not certificate(z[order], u[order]).dependence_found
+    assert not certificate(z[order], u[order]).is_dependent
 
 
 # --- along u -------------------------------------------------------------------------------------
@@ -204,10 +218,10 @@ def test_where_it_is_worst_is_told_in_the_units_of_u():
     u = rng.uniform(20, 80, ROWS)
     z = rng.normal(size=(ROWS, 3)) + 1.5 * ((u > 62) & (u < 68))[:, None]
     told = certificate(z, u, index_names=["age"])
-    assert told.dependence_found
-    assert told.along.worst.lo[0] == pytest.approx(62, abs=0.1)
-    assert told.along.worst.hi[0] == pytest.approx(68, abs=0.1)
-    assert any("z elsewhere at age from 62.0 to 68.0" in line for line in told.words())
+    assert told.is_dependent
+    assert told.cellwise.worst_cell.lo[0] == pytest.approx(62, abs=0.1)
+    assert told.cellwise.worst_cell.hi[0] == pytest.approx(68, abs=0.1)
+    assert any("z elsewhere at age from 62.0 to 68.0" in line for line in told.summary())
 
 
 def test_dependence_within_one_cell_is_told_there():
@@ -217,20 +231,20 @@ def test_dependence_within_one_cell_is_told_there():
     z = rng.normal(size=(2000, 3))
     z[:, 0] += 5 * np.where(inside, u - 4.5, 0)
     told = certificate(z, u)
-    assert told.along.worst_within.lo[0] == pytest.approx(4, abs=0.01)
-    assert told.along.worst_within.within <= 0.02
-    assert sum((cell.within or 1) <= 0.05 for cell in told.along.cells) == 1
-    assert any("Within 1 of 10 cells" in line for line in told.words())
+    assert told.cellwise.worst_cell_within.lo[0] == pytest.approx(4, abs=0.01)
+    assert told.cellwise.worst_cell_within.within_p_value <= 0.02
+    assert sum((cell.within_p_value or 1) <= 0.05 for cell in told.cellwise.cells) == 1
+    assert any("Within 1 of 10 cells" in line for line in told.summary())
 
 
 def test_a_trend_lies_between_cells_and_a_saw_within_them():
     rng = np.random.default_rng(104)
     u = rng.uniform(0, 10, ROWS)
     trend = certificate((u + rng.normal(size=ROWS))[:, None], u)
-    assert trend.along.between > 0.9
+    assert trend.cellwise.between_share > 0.9
     saw = certificate((u % 1 + 0.05 * rng.normal(size=ROWS))[:, None], u)
-    assert saw.along.worst_within is not None
-    assert saw.along.between is None or saw.along.between < 0.5
+    assert saw.cellwise.worst_cell_within is not None
+    assert saw.cellwise.between_share is None or saw.cellwise.between_share < 0.5
 
 
 def test_an_hour_of_the_day_and_a_place_beside_it():
@@ -242,12 +256,12 @@ def test_an_hour_of_the_day_and_a_place_beside_it():
     told = certificate(
         z, np.column_stack([hour, north]), space=space, index_names=["hour", "north"]
     )
-    assert told.dependence_found
+    assert told.is_dependent
     assert first_words(told).startswith("The encoding still tells the index (hour, north): z dep")
     assert "z still tells the mean of u" in first_words(told)
-    assert any("hour from" in line and "north from" in line for line in told.words())
+    assert any("hour from" in line and "north from" in line for line in told.summary())
     again = certificate(z, north)
-    assert not again.dependence_found
+    assert not again.is_dependent
 
 
 def test_a_seam_is_no_matter():
@@ -256,8 +270,8 @@ def test_a_seam_is_no_matter():
     z = np.cos(2 * np.pi * hour / 24)[:, None] + rng.normal(size=(500, 2))
     one = certificate(z, hour, space=Periodic(24)).marginal
     other = certificate(z, (hour + 48) % 24 - 24, space=Periodic(24)).marginal
-    assert one.linear.f == pytest.approx(other.linear.f)
-    assert one.linear_share == pytest.approx(other.linear_share)
+    assert one.linear_f_test.f_statistic == pytest.approx(other.linear_f_test.f_statistic)
+    assert one.linear_r2 == pytest.approx(other.linear_r2)
 
 
 # --- odd encodings, and refusals -----------------------------------------------------------------
@@ -265,7 +279,7 @@ def test_a_seam_is_no_matter():
 
 def test_a_constant_encoding_tells_nothing():
     told = certificate(np.ones((200, 3)), np.arange(200))
-    assert not told.dependence_found
+    assert not told.is_dependent
     assert told.marginal is None
     assert first_words(told).startswith("The encoding is constant in all 200 rows")
     json.dumps(told.to_dict(), allow_nan=False)
@@ -275,9 +289,11 @@ def test_columns_that_never_change_are_left_out_and_counted(found):
     z, u = planted("mean")
     more = np.column_stack([z[:, :2], np.full(ROWS, 3.3), z[:, 2:]]).astype(np.float32)
     told = certificate(more, u)
-    assert told.constant_columns == 1
-    assert told.marginal.linear.f == pytest.approx(found["mean"].marginal.linear.f, rel=1e-4)
-    assert "1 of the 5 columns of z never change and were left out." in told.words()
+    assert told.n_constant_columns == 1
+    assert told.marginal.linear_f_test.f_statistic == pytest.approx(
+        found["mean"].marginal.linear.f, rel=1e-4
+    )
+    assert "1 of the 5 columns of z never change and were left out." in told.summary()
 
 
 def test_what_hides_in_a_direction_of_little_variance_is_told_from_what_does_not():
@@ -287,10 +303,10 @@ def test_what_hides_in_a_direction_of_little_variance_is_told_from_what_does_not
     report = certificate(z, thin + 0.2 * rng.normal(size=400))
     assert "along directions that hold less than 1 % of its variance" in first_words(report)
     told = report.marginal
-    assert told.found
-    assert (told.axes, told.main_axes) == (3, 2)
-    assert told.linear.adjusted > 0.9
-    assert told.main.adjusted < 0.05
+    assert told.is_dependent
+    assert (told.n_components, told.n_main_components) == (3, 2)
+    assert told.linear_f_test.adjusted_r2 > 0.9
+    assert told.main_f_test.adjusted_r2 < 0.05
 
 
 def test_of_very_many_columns_the_leading_components_are_looked_at():
@@ -298,22 +314,24 @@ def test_of_very_many_columns_the_leading_components_are_looked_at():
     hidden = rng.normal(size=(400, 3))
     z = hidden @ rng.normal(size=(3, 100)) + 0.01 * rng.normal(size=(400, 100))
     told = certificate(z, hidden[:, 0] + 2 * rng.normal(size=400))
-    assert told.columns_used == 64
-    assert told.dependence_found
-    assert any("the 64 leading principal components" in line for line in told.words())
+    assert told.n_columns_used == 64
+    assert told.is_dependent
+    assert any("the 64 leading principal components" in line for line in told.summary())
 
 
 def test_an_index_of_two_values_has_a_mean_alone():
     rng = np.random.default_rng(108)
     u = rng.integers(0, 2, 300)
     told = certificate(rng.normal(size=(300, 2)) + u[:, None], u)
-    assert told.dependence_found
-    assert told.marginal.power.spread is None
+    assert told.is_dependent
+    assert told.marginal.power.variance is None
     assert "spread" not in first_words(told)
 
 
 def test_too_few_rows_are_refused_with_how_many_are_needed():
-    with pytest.raises(ValueError, match=f"X has 99 rows; .* needs at least {FEWEST_ROWS}"):
+    with pytest.raises(
+        ValueError, match=f"X has 99 rows; .* needs at least {MIN_CERTIFICATE_ROWS}"
+    ):
         certificate(np.zeros((99, 2)), np.arange(99))
 
 
@@ -336,12 +354,12 @@ def test_rows_that_do_not_match_are_refused():
 
 
 def test_of_very_many_rows_some_are_used(monkeypatch):
-    monkeypatch.setattr("cida.diagnostics.certificate.MOST_ROWS", 300)
+    monkeypatch.setattr("cida.certificate.certificate.MOST_ROWS", 300)
     z, u = planted("mean")
     told = certificate(z, u, z[:, 0] > 0)
     assert isinstance(told, Certificate)
-    assert (told.rows, told.rows_used) == (ROWS, 300)
-    assert "300 of 1,200 rows were used." in told.words()
+    assert (told.n_rows, told.n_rows_used) == (ROWS, 300)
+    assert "300 of 1,200 rows were used." in told.summary()
 
 
 # --- known worlds --------------------------------------------------------------------------------
@@ -359,16 +377,16 @@ def test_of_very_many_rows_some_are_used(monkeypatch):
 def test_on_each_rung_of_the_ladder_the_shortcut_is_seen_and_the_honest_encoding_is_not(
     rung, words
 ):
-    world = ladder(rung, rows=1000, seed=100)
+    world = make_ladder(rung, n_samples=1000, seed=100)
     shortcut = certificate(world.x[:, :1], world.u)
-    assert shortcut.dependence_found
+    assert shortcut.is_dependent
     assert words in first_words(shortcut)
     honest = certificate((world.x[:, 1] * world.x[:, 2])[:, None], world.u)
-    assert not honest.dependence_found
+    assert not honest.is_dependent
 
 
 def test_it_cannot_tell_discs_that_are_turned_against_each_other():
-    world = circle(points=40, seed=100)
+    world = make_circle(n_per_domain=40, seed=100)
     x = world.x * world.scaling[1] + world.scaling[0]
     around = np.pi * world.u
     offset = x - 5 * np.column_stack([np.cos(around), np.sin(around)])
@@ -380,7 +398,7 @@ def test_it_cannot_tell_discs_that_are_turned_against_each_other():
                 np.sin(angle) * offset[:, 0] + np.cos(angle) * offset[:, 1],
             ]
         )
-        assert not certificate(turned, world.u).dependence_found
+        assert not certificate(turned, world.u).is_dependent
         right = np.mean((turned[:, 0] > 0) == world.y)
         assert right > 0.9 if turns == 1 else right < 0.6
 
@@ -389,7 +407,7 @@ def test_the_same_rows_have_the_same_certificate():
     rng = np.random.default_rng(100)
     u = rng.uniform(size=400)
     z = rng.normal(size=(400, 2)) + u[:, None]
-    first = certificate(z, u).words()
+    first = certificate(z, u).summary()
     torch.manual_seed(1)
     np.random.seed(1)  # noqa: NPY002
-    assert certificate(z, u).words() == first
+    assert certificate(z, u).summary() == first

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from cida.batch import Rows
+from cida.coordinates.trial import select_coordinates, trial_errors
+from cida.data import IndexedDataset
 from cida.datasets import (
-    circle,
-    drifting_regression,
-    hours,
-    moons,
-    noise_index,
-    noisy_index,
-    plane,
-    shifting_labels,
-    sine,
+    make_circle,
+    make_drifting_regression,
+    make_hours,
+    make_noise_index,
+    make_noisy_index,
+    make_plane,
+    make_rotating_moons,
+    make_shifting_labels,
+    make_sine,
 )
-from cida.diagnostics.coordinates import choose_coordinates, trial_errors
-from cida.space import Line, Periodic, line_space
+from cida.spaces import Line, Periodic, make_line_space
 
 
 def index_of(world):
@@ -31,16 +31,18 @@ def rows_of(world):
     x = (world.x - world.x.mean(0)) / world.x.std(0)
     y = torch.from_numpy(world.y)
     y = y[:, None].float() if y.is_floating_point() else y
-    return Rows(torch.from_numpy(x).float(), y, index_of(world), torch.from_numpy(world.source))
+    return IndexedDataset(
+        torch.from_numpy(x).float(), y, index_of(world), torch.from_numpy(world.source)
+    )
 
 
 def space_of(world):
-    space = Periodic(24) if world.name == "hours" else line_space(index_of(world).shape[1])
+    space = Periodic(24) if world.name == "hours" else make_line_space(index_of(world).shape[1])
     return space.fit(index_of(world))
 
 
 def chosen(world):
-    return choose_coordinates(space_of(world), rows_of(world))
+    return select_coordinates(space_of(world), rows_of(world))
 
 
 # --- the choice where the truth is known ------------------------------------------------------
@@ -50,13 +52,13 @@ def chosen(world):
 @pytest.mark.parametrize(
     ("make", "mode"),
     [
-        (circle, "frame"),
-        (sine, "frame"),
-        (moons, "axes"),
-        (hours, "windows"),
-        (drifting_regression, "windows"),
-        (noisy_index, "windows"),
-        (shifting_labels, False),
+        (make_circle, "frame"),
+        (make_sine, "frame"),
+        (make_rotating_moons, "axes"),
+        (make_hours, "windows"),
+        (make_drifting_regression, "windows"),
+        (make_noisy_index, "windows"),
+        (make_shifting_labels, False),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -64,7 +66,7 @@ def test_the_coordinates_are_those_in_which_the_world_stands_still(make, mode, s
     assert chosen(make(seed=seed)) == mode
 
 
-@pytest.mark.parametrize(("make", "mode"), [(plane, "windows"), (noise_index, False)])
+@pytest.mark.parametrize(("make", "mode"), [(make_plane, "windows"), (make_noise_index, False)])
 def test_where_candidates_are_nearly_alike_two_standard_errors_are_mostly_enough(make, mode):
     found = [chosen(make(seed=seed)) for seed in range(100, 110)]
     assert found.count(mode) >= 7
@@ -86,9 +88,9 @@ def test_the_simplest_within_a_standard_error_of_the_least_is_chosen(monkeypatch
         ({}, False),
     ):
         monkeypatch.setattr(
-            "cida.diagnostics.coordinates.trial_errors", lambda space, rows, found=errors: found
+            "cida.coordinates.trial.trial_errors", lambda space, rows, found=errors: found
         )
-        assert choose_coordinates(Line(), None) == mode
+        assert select_coordinates(Line(), None) == mode
 
 
 # --- what is tried ----------------------------------------------------------------------------
@@ -96,27 +98,27 @@ def test_the_simplest_within_a_standard_error_of_the_least_is_chosen(monkeypatch
 
 def test_frames_are_tried_on_a_line_alone_and_the_simplest_comes_first():
     tried = {make: list(trial_errors(space_of(w := make(seed=100)), rows_of(w)))
-             for make in (circle, hours, plane)}  # fmt: skip
-    assert tried[circle] == [False, "windows", "frame", "axes"]
-    assert tried[hours] == tried[plane] == [False, "windows"]
+             for make in (make_circle, make_hours, make_plane)}  # fmt: skip
+    assert tried[make_circle] == [False, "windows", "frame", "axes"]
+    assert tried[make_hours] == tried[make_plane] == [False, "windows"]
 
 
 def test_more_columns_than_a_frame_takes_leave_the_windows():
-    world = noise_index(rows=300, seed=100)
+    world = make_noise_index(n_samples=300, seed=100)
     wide = np.random.default_rng(0).normal(size=(300, 129))
     world = replace(world, x=wide)
     assert list(trial_errors(space_of(world), rows_of(world))) == [False, "windows"]
 
 
 def test_an_error_is_the_square_of_what_a_row_is_missed_by():
-    world = circle(seed=100)
+    world = make_circle(seed=100)
     third = int(world.source.sum()) // 3
     for errors in trial_errors(space_of(world), rows_of(world)).values():
         assert errors.shape == (2 * third,)
         assert errors.min() >= 0
     framed = trial_errors(space_of(world), rows_of(world))["frame"]
     assert framed.mean() < 0.2  # of two columns that are 0 or 1
-    world = drifting_regression(seed=100)
+    world = make_drifting_regression(seed=100)
     errors = trial_errors(space_of(world), rows_of(world))["windows"]
     assert errors.min() >= 0
     assert len(set(errors)) > 100
@@ -124,7 +126,7 @@ def test_an_error_is_the_square_of_what_a_row_is_missed_by():
 
 
 def test_rows_in_any_order_give_the_same_choice():
-    world = moons(seed=100)
+    world = make_rotating_moons(seed=100)
     order = np.random.default_rng(0).permutation(len(world.u))
     mixed = replace(
         world, x=world.x[order], y=world.y[order], u=world.u[order], source=world.source[order]
@@ -135,7 +137,7 @@ def test_rows_in_any_order_give_the_same_choice():
 # --- which labels are read --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [circle, drifting_regression, plane])
+@pytest.mark.parametrize("make", [make_circle, make_drifting_regression, make_plane])
 def test_target_labels_are_never_read(make):
     world = make(seed=100)
     poison = np.nan if world.y.dtype.kind == "f" else 7
@@ -151,7 +153,7 @@ def test_target_labels_are_never_read(make):
 
 
 def test_source_labels_are():
-    world = circle(seed=100)
+    world = make_circle(seed=100)
     random = np.random.default_rng(0)
     guessed = replace(world, y=random.integers(0, 2, len(world.y)))
     errors = trial_errors(space_of(guessed), rows_of(guessed))
@@ -163,7 +165,7 @@ def test_source_labels_are():
 
 @pytest.mark.parametrize(("sources", "tried"), [(0, False), (1, False), (59, False), (60, True)])
 def test_fewer_than_sixty_labelled_rows_try_nothing(sources, tried):
-    world = circle(seed=100)
+    world = make_circle(seed=100)
     kept = np.zeros_like(world.source)
     kept[np.flatnonzero(world.source)[:: 600 // max(1, sources)][:sources]] = True
     world = replace(world, source=kept)
@@ -173,7 +175,7 @@ def test_fewer_than_sixty_labelled_rows_try_nothing(sources, tried):
 
 
 def test_one_class_in_a_third_of_the_source_is_expected_of_all_of_the_other():
-    world = circle(seed=100)
+    world = make_circle(seed=100)
     early = world.u <= world.u[world.source].max() / 2
     world = replace(world, y=np.where(early, 0, world.y))
     last = world.y[world.source][-200:]
@@ -185,11 +187,11 @@ def test_one_class_in_a_third_of_the_source_is_expected_of_all_of_the_other():
 
 
 def test_one_class_in_all_of_the_source_leaves_x_as_it_is():
-    world = circle(seed=100)
+    world = make_circle(seed=100)
     assert chosen(replace(world, y=np.zeros_like(world.y))) is False
 
 
 def test_one_index_value_in_all_rows_does_not_break_the_trials():
-    world = circle(seed=100)
+    world = make_circle(seed=100)
     still = replace(world, u=np.full_like(world.u, 0.3))
     assert chosen(still) in (False, "windows", "frame", "axes")

@@ -7,18 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.diagnostics import FAULTS, Facts, Finding, examine
-from cida.diagnostics.doctor import FEWEST_STEPS, figures, unjudged
-from cida.diagnostics.facts import IndexColumn
+from cida.doctor.diagnose import (
+    DIAGNOSIS_CODES,
+    MIN_DIAGNOSIS_STEPS,
+    Diagnosis,
+    diagnose,
+    final_metrics,
+    skipped_checks,
+)
+from cida.doctor.fit_summary import FitSummary, IndexColumnSummary
 from cida.training import Event
 
-HEALTHY = Facts(
+HEALTHY = FitSummary(
     game="Adversarial",
-    indexed=True,
-    adapts=True,
-    conditional=False,
+    has_index=True,
+    is_adaptive=True,
+    is_conditional=False,
     uses_head=True,
-    usual_lambda=1.0,
+    default_lambda=1.0,
     lambda_d=1.0,
     discriminator_steps=2,
     ceiling=True,
@@ -26,21 +32,21 @@ HEALTHY = Facts(
     steps=1000,
     learning_rate=5e-4,
     weight_decay=0.0,
-    own_encoder=False,
-    index_mode="auto",
-    source_rows=600,
-    target_rows=900,
-    classes=2,
-    index=(IndexColumn(1.0, 0.01, 0.02),),
-    label_shift="",
-    blind_loss=0.7,
-    neighbours_loss=0.1,
-    encoding_spread=1.0,
-    encoding_size=1.5,
-    same_source=0.52,
-    same_far=0.55,
-    index_explained=0.1,
-    index_in_sight=0.0,
+    has_custom_encoder=False,
+    coordinates="auto",
+    n_source_rows=600,
+    n_target_rows=900,
+    n_classes=2,
+    index_columns=(IndexColumnSummary(1.0, 0.01, 0.02),),
+    label_shift_summary="",
+    marginal_label_loss=0.7,
+    knn_loss=0.1,
+    encoding_std=1.0,
+    encoding_rms=1.5,
+    majority_share_source=0.52,
+    majority_share_far=0.55,
+    index_r2=0.1,
+    dominant_index_r2=0.0,
 )
 
 
@@ -63,8 +69,8 @@ def run(prediction=0.02, gap=0.0, pull=0.5, gained=0.0, count=100, start=0.7):
 
 
 def named(history=None, **changes):
-    findings = examine(run() if history is None else history, replace(HEALTHY, **changes))
-    return [finding.fault for finding in findings]
+    findings = diagnose(run() if history is None else history, replace(HEALTHY, **changes))
+    return [finding.code for finding in findings]
 
 
 def test_a_healthy_run_has_no_fault():
@@ -76,26 +82,26 @@ def test_a_healthy_run_has_no_fault():
 
 @pytest.mark.parametrize(("same", "found"), [(0.89, []), (0.91, ["index-constant"])])
 def test_an_index_of_nearly_one_value(same, found):
-    assert named(index=(IndexColumn(1.0, same, same),)) == found
+    assert named(index=(IndexColumnSummary(1.0, same, same),)) == found
 
 
 def test_an_index_stretched_by_stray_values():
-    assert named(index=(IndexColumn(1.0, 0.01, 0.98),)) == ["index-unscaled"]
+    assert named(index=(IndexColumnSummary(1.0, 0.01, 0.98),)) == ["index-unscaled"]
 
 
 def test_an_index_of_two_values_is_no_fault():
-    assert named(index=(IndexColumn(1.0, 0.6, 0.6),)) == []
+    assert named(index=(IndexColumnSummary(1.0, 0.6, 0.6),)) == []
 
 
 @pytest.mark.parametrize(("spread", "found"), [(0.01, True), (0.5, False), (99.0, True)])
 def test_a_space_that_does_not_scale(spread, found):
-    assert named(index=(IndexColumn(spread, 0.01, 0.02),)) == ["index-unscaled"] * found
+    assert named(index=(IndexColumnSummary(spread, 0.01, 0.02),)) == ["index-unscaled"] * found
 
 
 def test_a_column_among_several_is_named_by_its_number():
-    columns = (IndexColumn(1.0, 0.01, 0.02), IndexColumn(1.0, 0.95, 0.95))
-    (finding,) = examine(run(), replace(HEALTHY, index=columns))
-    assert "column 1 of domain_index" in finding.found
+    columns = (IndexColumnSummary(1.0, 0.01, 0.02), IndexColumnSummary(1.0, 0.95, 0.95))
+    (finding,) = diagnose(run(), replace(HEALTHY, index=columns))
+    assert "column 1 of domain_index" in finding.evidence
 
 
 def test_few_rows_on_either_side_and_few_of_each_class():
@@ -122,9 +128,9 @@ def test_labels_that_move_are_a_fault_where_the_game_hides_the_index():
 
 def test_a_discriminator_above_its_ceiling_lags():
     far_above = run(gap=lambda time: -1.0 if time > 0.5 else 0.0)
-    (finding,) = examine(far_above, replace(HEALTHY, index_explained=0.9, ceiling=False))
-    assert finding.fault == "discriminator-lagging"
-    assert finding.fix == "Set ceiling=True."
+    (finding,) = diagnose(far_above, replace(HEALTHY, index_explained=0.9, ceiling=False))
+    assert finding.code == "discriminator-lagging"
+    assert finding.suggestion == "Set ceiling=True."
     assert named(far_above, index_explained=0.0) == []  # z is aligned: it does no harm
     assert named(run(gap=lambda time: -1.0 if time < 0.3 else 0.0), index_explained=0.9) == []
 
@@ -144,10 +150,16 @@ def test_a_discriminator_that_is_never_felt_lags_if_z_tells_the_index():
 
 def test_a_source_that_is_not_learnt_under_a_strong_pull_has_too_large_a_lambda():
     drowned = run(prediction=0.68, pull=0.99)
-    (finding,) = examine(drowned, replace(HEALTHY, lambda_d=100.0))
-    assert (finding.fault, finding.fix) == ("lambda-too-large", "Lower lambda_d from 100 to 1.")
-    (finding,) = examine(drowned, HEALTHY)
-    assert (finding.fault, finding.fix) == ("lambda-too-large", "Lower lambda_d from 1 to 0.1.")
+    (finding,) = diagnose(drowned, replace(HEALTHY, lambda_d=100.0))
+    assert (finding.code, finding.suggestion) == (
+        "lambda-too-large",
+        "Lower lambda_d from 100 to 1.",
+    )
+    (finding,) = diagnose(drowned, HEALTHY)
+    assert (finding.code, finding.suggestion) == (
+        "lambda-too-large",
+        "Lower lambda_d from 1 to 0.1.",
+    )
 
 
 def test_labels_that_neighbours_do_not_tell_either_are_no_fault_of_lambda():
@@ -159,15 +171,15 @@ def test_a_constant_encoding_is_a_collapse_with_the_likeliest_cause():
     flat = {"encoding_spread": 1e-6, "same_source": 1.0, "same_far": 1.0}
     assert named(drowned, **flat) == ["encoder-collapsed"]
     assert named(drowned, **flat, lambda_d=50.0) == ["lambda-too-large"]
-    (finding,) = examine(drowned, replace(HEALTHY, **flat, weight_decay=10.0))
-    assert finding.fix == "Lower weight_decay from 10 to 0."
-    (finding,) = examine(drowned, replace(HEALTHY, **flat, own_encoder=True))
-    assert "another encoder" in finding.fix
+    (finding,) = diagnose(drowned, replace(HEALTHY, **flat, weight_decay=10.0))
+    assert finding.suggestion == "Lower weight_decay from 10 to 0."
+    (finding,) = diagnose(drowned, replace(HEALTHY, **flat, own_encoder=True))
+    assert "another encoder" in finding.suggestion
 
 
 def test_an_index_still_told_under_a_weak_pull_has_too_small_a_lambda():
-    (finding,) = examine(run(gap=0.5, pull=0.01), replace(HEALTHY, lambda_d=0.01))
-    assert finding == Finding(
+    (finding,) = diagnose(run(gap=0.5, pull=0.01), replace(HEALTHY, lambda_d=0.01))
+    assert finding == Diagnosis(
         "lambda-too-small",
         "z still tells 63% of the index, and 1.0% of the gradient in z was the adversary's.",
         "Raise lambda_d from 0.01 to 1.",
@@ -178,34 +190,37 @@ def test_an_index_still_told_under_a_weak_pull_has_too_small_a_lambda():
 
 
 def test_many_steps_of_the_discriminator_overpower_the_encoder():
-    (finding,) = examine(run(gap=0.8, pull=0.9), replace(HEALTHY, discriminator_steps=20))
-    assert finding.fault == "discriminator-overpowering"
-    assert finding.fix == "Lower discriminator_steps from 20 to 2."
+    (finding,) = diagnose(run(gap=0.8, pull=0.9), replace(HEALTHY, discriminator_steps=20))
+    assert finding.code == "discriminator-overpowering"
+    assert finding.suggestion == "Lower discriminator_steps from 20 to 2."
     drowned = run(prediction=0.68, pull=0.99)
     assert named(drowned, discriminator_steps=20) == ["discriminator-overpowering"]
     assert named(discriminator_steps=20) == []
 
 
 def test_a_discriminator_that_learns_each_round_by_heart_overpowers_too():
-    (finding,) = examine(run(gap=0.8, pull=0.9, gained=0.5), HEALTHY)
-    assert finding.fault == "discriminator-overpowering"
-    assert "batch_size" in finding.fix
+    (finding,) = diagnose(run(gap=0.8, pull=0.9, gained=0.5), HEALTHY)
+    assert finding.code == "discriminator-overpowering"
+    assert "batch_size" in finding.suggestion
 
 
 def test_an_index_told_while_the_range_widens_is_too_fast_a_curriculum():
     peak = run(gap=lambda time: 0.5 if 0.1 < time < 0.3 else 0.0)
-    (finding,) = examine(peak, replace(HEALTHY, curriculum=0.05))
-    assert finding.fix == "Raise curriculum from 0.05 to 0.9."
-    (finding,) = examine(peak, replace(HEALTHY, curriculum=0.9))
-    assert (finding.fault, finding.fix) == ("curriculum-too-fast", "Raise steps from 1000 to 6000.")
+    (finding,) = diagnose(peak, replace(HEALTHY, curriculum=0.05))
+    assert finding.suggestion == "Raise curriculum from 0.05 to 0.9."
+    (finding,) = diagnose(peak, replace(HEALTHY, curriculum=0.9))
+    assert (finding.code, finding.suggestion) == (
+        "curriculum-too-fast",
+        "Raise steps from 1000 to 6000.",
+    )
     assert named(peak) == []
 
 
 def test_a_prediction_loss_that_still_falls_has_not_converged():
     falling = run(prediction=lambda time: 0.68 - 0.2 * time, start=0.0)
     assert named(falling) == ["not-converged"]
-    (finding,) = examine(falling, replace(HEALTHY, learning_rate=1e-5))
-    assert finding.fix == "Raise learning_rate from 1e-05 to 0.0005."
+    (finding,) = diagnose(falling, replace(HEALTHY, learning_rate=1e-5))
+    assert finding.suggestion == "Raise learning_rate from 1e-05 to 0.0005."
     assert named(falling, neighbours_loss=0.65) == []
 
 
@@ -222,8 +237,8 @@ def test_one_class_far_away_is_told_alone_or_after_its_cause():
         "lambda-too-small",
         "predictions-collapsed",
     ]
-    (finding,) = examine(run(gap=None), replace(HEALTHY, adapts=False, same_far=1.0))
-    assert finding.fix == "Adapt to the target: discriminator='auto'."
+    (finding,) = diagnose(run(gap=None), replace(HEALTHY, adapts=False, same_far=1.0))
+    assert finding.suggestion == "Adapt to the target: discriminator='auto'."
 
 
 # --- when to be silent ---------------------------------------------------------------------------
@@ -231,40 +246,40 @@ def test_one_class_far_away_is_told_alone_or_after_its_cause():
 
 def test_short_runs_and_models_without_an_index_are_not_judged():
     bad = {"same_far": 1.0, "source_rows": 3, "lambda_d": 0.001}
-    assert named(run(gap=1.0), **bad, steps=FEWEST_STEPS - 1) == []
+    assert named(run(gap=1.0), **bad, steps=MIN_DIAGNOSIS_STEPS - 1) == []
     assert named(run(gap=1.0), **bad, indexed=False) == []
-    (sentence,) = unjudged([], replace(HEALTHY, steps=20))
-    assert sentence == f"20 steps are too few to judge; it takes {FEWEST_STEPS}."
-    (sentence,) = unjudged([], replace(HEALTHY, indexed=False))
+    (sentence,) = skipped_checks([], replace(HEALTHY, steps=20))
+    assert sentence == f"20 steps are too few to judge; it takes {MIN_DIAGNOSIS_STEPS}."
+    (sentence,) = skipped_checks([], replace(HEALTHY, indexed=False))
     assert "without an index" in sentence
 
 
 def test_without_facts_the_events_are_judged_and_the_rest_is_told():
-    settings_alone = Facts(**{k: v for k, v in vars(HEALTHY).items() if _is_setting(k)})
+    settings_alone = FitSummary(**{k: v for k, v in vars(HEALTHY).items() if _is_setting(k)})
     history = run(gap=0.5, pull=0.01)
-    assert [f.fault for f in examine(history, settings_alone)] == ["lambda-too-small"]
-    (sentence,) = unjudged(history, settings_alone)
+    assert [f.code for f in diagnose(history, settings_alone)] == ["lambda-too-small"]
+    (sentence,) = skipped_checks(history, settings_alone)
     assert "says nothing of the rows" in sentence
-    assert unjudged(history, HEALTHY) == []
+    assert skipped_checks(history, HEALTHY) == []
 
 
 def test_events_without_health_figures_leave_the_game_unjudged():
     old = [replace(event, health={}) for event in run(gap=0.5)]
     assert named(old) == []
-    (sentence,) = unjudged(old, HEALTHY)
+    (sentence,) = skipped_checks(old, HEALTHY)
     assert "health figures" in sentence
 
 
 def _is_setting(name):
-    return getattr(Facts, name, "a field without a default") == "a field without a default"
+    return getattr(FitSummary, name, "a field without a default") == "a field without a default"
 
 
 def test_the_main_figures_are_those_of_the_end():
-    found = figures(run(prediction=0.07, gap=0.5), HEALTHY)
+    found = final_metrics(run(prediction=0.07, gap=0.5), HEALTHY)
     assert found["index_told"] == pytest.approx(1 - math.exp(-1))
     assert found["prediction_left"] == pytest.approx(0.1)
     assert found["pull"] == 0.5
-    assert figures([], replace(HEALTHY, same_far=None)).keys() == {
+    assert final_metrics([], replace(HEALTHY, same_far=None)).keys() == {
         "encoding_spread",
         "same_source",
     }
@@ -301,11 +316,11 @@ numbers = st.floats(0, 1)
 )
 @settings(max_examples=200, deadline=None)
 def test_whatever_the_figures_findings_are_named_sentences_and_none_comes_twice(events, facts):
-    findings = examine(run(**events), replace(HEALTHY, **facts))
-    names = [finding.fault for finding in findings]
-    assert set(names) <= set(FAULTS)
+    findings = diagnose(run(**events), replace(HEALTHY, **facts))
+    names = [finding.code for finding in findings]
+    assert set(names) <= set(DIAGNOSIS_CODES)
     assert len(names) == len(set(names)) <= 3
     for finding in findings:
-        assert finding.found.endswith(".")
-        assert finding.fix.endswith(".")
+        assert finding.evidence.endswith(".")
+        assert finding.suggestion.endswith(".")
         assert "nan" not in str(finding)

@@ -14,20 +14,20 @@ from torch import nn
 
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, Line
 from cida.datasets import (
-    drifting_regression,
-    hours,
-    moons,
-    noise_index,
-    noisy_index,
-    shifting_labels,
+    make_drifting_regression,
+    make_hours,
+    make_noise_index,
+    make_noisy_index,
+    make_rotating_moons,
+    make_shifting_labels,
 )
-from cida.datasets.toy import World
-from cida.diagnostics import FAULTS
+from cida.datasets.toy import IndexedData
 from cida.discriminators import L2, Histogram
+from cida.doctor.diagnose import DIAGNOSIS_CODES
 
 SEED = 110
 QUICK = {"steps": 400, "learning_rate": 2e-3, "random_state": SEED}
-PLAIN = {**QUICK, "index_in_encoder": False}
+PLAIN = {**QUICK, "coordinates": "raw"}
 
 
 def fitted(world, model, u=None):
@@ -36,8 +36,8 @@ def fitted(world, model, u=None):
         warnings.simplefilter("always")
         model.fit(world.x, world.training_labels, domain_index=world.u if u is None else u)
     told = [str(w.message) for w in caught if issubclass(w.category, CidaWarning)]
-    ended = [words for words in told if words.split(":")[0] in FAULTS]
-    assert ended == [str(f) for f in model.findings_ if f.fault != "label-shift"]
+    ended = [words for words in told if words.split(":")[0] in DIAGNOSIS_CODES]
+    assert ended == [str(f) for f in model.diagnoses_ if f.fault != "label-shift"]
     return model
 
 
@@ -79,113 +79,116 @@ def turning_digits(rows=1200):
     kept = np.concatenate([kept, kept])
     u = random.uniform(size=len(kept))
     x = images[kept] / 16 + 0.5 * u[:, None] * np.linspace(-1, 1, 64)
-    return World("digits", x, labels[kept], u, u <= 0.5)
+    return IndexedData("digits", x, labels[kept], u, u <= 0.5)
 
 
 PLANTED = {
     "lagging": (
         "discriminator-lagging",
-        lambda: noisy_index(seed=SEED),
+        lambda: make_noisy_index(seed=SEED),
         CIDAClassifier(Histogram(hidden=(1,)), **PLAIN),
     ),
     "lagging without the ceiling": (
         "discriminator-lagging",
-        lambda: hours(seed=SEED),
+        lambda: make_hours(seed=SEED),
         CIDAClassifier(
             L2(hidden=(8,)),
             ceiling=False,
             lambda_d=2.0,
             discriminator_steps=1,
             curriculum=0.0,
-            **{**QUICK, "index_in_encoder": True},
+            **{**QUICK, "coordinates": "learned"},
         ),
     ),
     "overpowering": (
         "discriminator-overpowering",
-        lambda: hours(seed=SEED),
+        lambda: make_hours(seed=SEED),
         CIDAClassifier(discriminator_steps=12, **{**PLAIN, "steps": 250}),
     ),
     "collapsed": (
         "encoder-collapsed",
-        lambda: hours(seed=SEED),
+        lambda: make_hours(seed=SEED),
         CIDAClassifier(encoder=dead(3), **PLAIN),
     ),
     "collapsed by decay": (
         "encoder-collapsed",
-        lambda: moons(seed=SEED),
+        lambda: make_rotating_moons(seed=SEED),
         CIDAClassifier(weight_decay=100.0, **PLAIN),
     ),
     "lambda too large": (
         "lambda-too-large",
-        lambda: moons(seed=SEED),
+        lambda: make_rotating_moons(seed=SEED),
         CIDAClassifier(lambda_d=500.0, **PLAIN),
     ),
     "lambda too small": (
         "lambda-too-small",
-        lambda: noisy_index(seed=SEED),
+        lambda: make_noisy_index(seed=SEED),
         CIDAClassifier(lambda_d=0.001, **PLAIN),
     ),
     "stray index values": (
         "index-unscaled",
-        lambda: (w := drifting_regression(seed=SEED), strewn(w.u, 0.01, -9999.0)),
+        lambda: (w := make_drifting_regression(seed=SEED), strewn(w.u, 0.01, -9999.0)),
         CIDARegressor(**QUICK),
     ),
     "an unfitted space": (
         "index-unscaled",
-        lambda: moons(seed=SEED),
+        lambda: make_rotating_moons(seed=SEED),
         CIDAClassifier(space=Metres(), **QUICK),
     ),
     "an index that hardly changes": (
         "index-constant",
-        lambda: (w := hours(seed=SEED), strewn(w.u, 0.95, 12.0)),
+        lambda: (w := make_hours(seed=SEED), strewn(w.u, 0.95, 12.0)),
         CIDAClassifier(**QUICK),
     ),
     "labels that move": (
         "label-shift",
-        lambda: shifting_labels(seed=SEED),
+        lambda: make_shifting_labels(seed=SEED),
         CIDAClassifier(**QUICK),
     ),
     "one class far away": (
         "predictions-collapsed",
-        lambda: noisy_index(seed=SEED),
+        lambda: make_noisy_index(seed=SEED),
         CIDAClassifier(None, **QUICK),
     ),
     "few labels": (
         "too-few-rows",
-        lambda: some(moons(seed=SEED), 25, 1500),
+        lambda: some(make_rotating_moons(seed=SEED), 25, 1500),
         CIDAClassifier(**QUICK),
     ),
     "a hasty curriculum": (
         "curriculum-too-fast",
-        lambda: noisy_index(seed=SEED),
+        lambda: make_noisy_index(seed=SEED),
         CIDAClassifier("gaussian", curriculum=0.05, **PLAIN),
     ),
     "too little training": (
         "not-converged",
-        lambda: hours(seed=SEED),
+        lambda: make_hours(seed=SEED),
         CIDAClassifier(**{**PLAIN, "learning_rate": 2e-5}),
     ),
 }
 
 HEALTHY = {
-    "moons": (lambda: moons(seed=SEED), CIDAClassifier(**QUICK)),
-    "moons, gaussian": (lambda: moons(seed=SEED), CIDAClassifier("gaussian", **QUICK)),
-    "hours": (lambda: hours(seed=SEED), CIDAClassifier(**QUICK)),
-    "hours, l2": (lambda: hours(seed=SEED), CIDAClassifier("l2", **QUICK)),
-    "hours, windows": (
-        lambda: hours(seed=SEED),
-        CIDAClassifier(index_in_encoder="windows", **QUICK),
+    "moons": (lambda: make_rotating_moons(seed=SEED), CIDAClassifier(**QUICK)),
+    "moons, gaussian": (
+        lambda: make_rotating_moons(seed=SEED),
+        CIDAClassifier("gaussian", **QUICK),
     ),
-    "noisy index": (lambda: noisy_index(seed=SEED), CIDAClassifier(**QUICK)),
-    "noisy index, l2": (lambda: noisy_index(seed=SEED), CIDAClassifier("l2", **QUICK)),
-    "noise index": (lambda: noise_index(seed=SEED), CIDAClassifier(**PLAIN)),
-    "regression": (lambda: drifting_regression(seed=SEED), CIDARegressor(**QUICK)),
+    "hours": (lambda: make_hours(seed=SEED), CIDAClassifier(**QUICK)),
+    "hours, l2": (lambda: make_hours(seed=SEED), CIDAClassifier("l2", **QUICK)),
+    "hours, windows": (
+        lambda: make_hours(seed=SEED),
+        CIDAClassifier(coordinates="windows", **QUICK),
+    ),
+    "noisy index": (lambda: make_noisy_index(seed=SEED), CIDAClassifier(**QUICK)),
+    "noisy index, l2": (lambda: make_noisy_index(seed=SEED), CIDAClassifier("l2", **QUICK)),
+    "noise index": (lambda: make_noise_index(seed=SEED), CIDAClassifier(**PLAIN)),
+    "regression": (lambda: make_drifting_regression(seed=SEED), CIDARegressor(**QUICK)),
     "regression, gaussian": (
-        lambda: drifting_regression(seed=SEED),
+        lambda: make_drifting_regression(seed=SEED),
         CIDARegressor("gaussian", **QUICK),
     ),
     "moving labels, conditional": (
-        lambda: shifting_labels(seed=SEED),
+        lambda: make_shifting_labels(seed=SEED),
         CIDAClassifier("histogram", game="conditional", **PLAIN),
     ),
     "digits": (turning_digits, CIDAClassifier(**QUICK)),
@@ -197,15 +200,15 @@ def test_a_planted_fault_is_named_first_and_warned_of(case):
     fault, make, model = PLANTED[case]
     made = make()
     world, u = made if isinstance(made, tuple) else (made, None)
-    findings = fitted(world, model, u).findings_
+    findings = fitted(world, model, u).diagnoses_
     assert [finding.fault for finding in findings][:1] == [fault]
 
 
 @pytest.mark.parametrize("case", HEALTHY)
 def test_no_fault_is_named_in_a_healthy_run(case):
     make, model = HEALTHY[case]
-    assert fitted(make(), model).findings_ == []
+    assert fitted(make(), model).diagnoses_ == []
 
 
 def test_every_fault_was_planted():
-    assert {fault for fault, _, _ in PLANTED.values()} == set(FAULTS)
+    assert {fault for fault, _, _ in PLANTED.values()} == set(DIAGNOSIS_CODES)

@@ -5,20 +5,25 @@ import pytest
 import torch
 from scipy import stats
 
-from cida.dependence import (
-    centred_distances,
-    centred_kernel,
-    distance_correlation,
-    normalised_hsic,
+from cida.certificate.pairwise import compute_pair_measure
+from cida.certificate.permutation_tests import (
+    NARROW_TEST_WEIGHTS,
+    TEST_NAMES,
+    WIDE_TEST_WEIGHTS,
+    run_permutation_tests,
 )
-from cida.diagnostics.directions import BENDS, Strata, directions, uncorrelated
-from cida.diagnostics.independence import NARROW, TESTS, WIDE, independence
-from cida.diagnostics.pairs import pair_measure
+from cida.certificate.projections import N_BENDS, Strata, compute_projections, whiten
+from cida.dependence import (
+    centered_distances,
+    centered_kernel,
+    distance_correlation,
+    normalized_hsic,
+)
 
 
 def answer(z, e, strata=None, **more):
     scaled = (z - z.mean(0)) / z.std(0)
-    return independence(scaled, e, strata or Strata.whole(len(z)), **more)
+    return run_permutation_tests(scaled, e, strata or Strata.single(len(z)), **more)
 
 
 def unit(values):
@@ -34,8 +39,8 @@ def test_p_values_are_even_where_z_and_u_are_independent(given):
     for seed in range(120):
         rng = np.random.default_rng([seed, given])
         z, u = rng.exponential(size=(100, 4)), rng.integers(0, 7, (100, 1)).astype(float)
-        strata = Strata.of(z[:, 0] > 1) if given else None
-        found.append(answer(z, u, strata, shuffles=39, seed=seed).p)
+        strata = Strata.from_predictions(z[:, 0] > 1) if given else None
+        found.append(answer(z, u, strata, shuffles=39, seed=seed).p_value)
     # With 39 shuffles p is one of 1/40 ... 40/40.
     assert stats.kstest(np.array(found) - 1 / 80, "uniform").pvalue > 0.005
     assert np.mean(np.array(found) <= 0.05) <= 0.11  # three standard errors
@@ -44,7 +49,7 @@ def test_p_values_are_even_where_z_and_u_are_independent(given):
 def test_shuffles_stay_within_classes_and_within_the_rows_of_pairs():
     classes = np.array([0, 1, 2] * 20)
     apart = np.arange(60) < 25
-    orders = Strata(classes).shuffles(30, apart, np.random.default_rng(0))
+    orders = Strata(classes).permutations(30, apart, np.random.default_rng(0))
     assert (np.sort(orders, axis=1) == np.arange(60)).all()
     assert (classes[orders] == classes).all()
     assert (apart[orders] == apart).all()
@@ -52,16 +57,16 @@ def test_shuffles_stay_within_classes_and_within_the_rows_of_pairs():
 
 
 def test_the_level_is_shared_out_in_full():
-    assert sum(NARROW) == pytest.approx(1)
-    assert sum(WIDE) == pytest.approx(1)
-    assert len(NARROW) == len(WIDE) == len(TESTS)
+    assert sum(NARROW_TEST_WEIGHTS) == pytest.approx(1)
+    assert sum(WIDE_TEST_WEIGHTS) == pytest.approx(1)
+    assert len(NARROW_TEST_WEIGHTS) == len(WIDE_TEST_WEIGHTS) == len(TEST_NAMES)
 
 
 def test_the_same_seed_gives_the_same_answer():
     rng = np.random.default_rng(100)
     z, u = rng.normal(size=(150, 3)), rng.normal(size=(150, 1))
     first, again = (answer(z, u, shuffles=49, seed=3) for _ in range(2))
-    assert first.p == again.p
+    assert first.p_value == again.p_value
     assert first.tests == again.tests
 
 
@@ -70,7 +75,7 @@ def test_the_statistic_of_the_mean_is_n_times_the_explained_share():
     z = rng.normal(size=(300, 4))
     u = z[:, :1] + rng.normal(size=(300, 1))
     found = answer(z, u, shuffles=19)
-    assert found.tests["mean"].statistic == pytest.approx(300 * found.linear.share, rel=1e-4)
+    assert found.tests["mean"].statistic == pytest.approx(300 * found.linear_f_test.r2, rel=1e-4)
 
 
 # --- each kind is seen, and by the test that is meant for it -------------------------------------
@@ -103,28 +108,28 @@ def test_each_kind_of_dependence_is_seen_by_the_test_meant_for_it(kind):
     z, u = planted(kind, np.random.default_rng(102))
     cells = np.clip(np.floor(5 * u[:, 0] + 10), 0, 19).astype(int)
     found = answer(z, u, cells=cells, shuffles=199)
-    assert found.p <= 0.01
-    assert found.tests[kind].adjusted <= 0.05
+    assert found.p_value <= 0.01
+    assert found.tests[kind].adjusted_p_value <= 0.05
     if kind != "mean":
-        assert found.tests["mean"].adjusted > 0.05
+        assert found.tests["mean"].adjusted_p_value > 0.05
 
 
 def test_the_place_where_z_differs_is_named():
     z, u = planted("place", np.random.default_rng(103))
     cells = np.clip(np.floor(5 * u[:, 0] + 10.5), 0, 20).astype(int)  # |u| < 0.1 is cell 10
     found = answer(z, u, cells=cells, shuffles=99, pairs=False)
-    assert max(found.places, key=lambda cell: found.places[cell].surprise) == 10
-    assert found.places[10].p <= 0.02
-    assert np.median([place.p for place in found.places.values()]) > 0.1
+    assert max(found.cell_tests, key=lambda cell: found.cell_tests[cell].neg_log_p) == 10
+    assert found.cell_tests[10].p_value <= 0.02
+    assert np.median([place.p_value for place in found.cell_tests.values()]) > 0.1
 
 
 def test_a_circle_has_one_spread_less_and_two_values_have_none():
     rng = np.random.default_rng(104)
     z, angle = rng.normal(size=(300, 2)), rng.uniform(0, 2 * np.pi, 300)
     around = np.column_stack([np.cos(angle), np.sin(angle)])
-    assert answer(z, around, shuffles=9).spreads == 2  # of cos^2, cos sin and sin^2
+    assert answer(z, around, shuffles=9).n_second_moments == 2  # of cos^2, cos sin and sin^2
     two = answer(z, (rng.random((300, 1)) < 0.3).astype(float), shuffles=9)
-    assert two.spreads == 0
+    assert two.n_second_moments == 0
     assert "spread" not in two.tests
 
 
@@ -136,22 +141,22 @@ def test_directions_are_uncorrelated_and_orthogonal_to_classes(classes):
     rng = np.random.default_rng(105)
     z = rng.normal(size=(400, 4)) @ rng.normal(size=(4, 4))
     strata = Strata(rng.integers(0, classes, 400))
-    views = directions(z / z.std(0), strata, rng)
-    axes = views.axes.astype(float)
+    views = compute_projections(z / z.std(0), strata, rng)
+    axes = views.components.astype(float)
     assert np.allclose(axes @ axes.T / 400, np.eye(4), atol=1e-4)
     for group in strata.groups():
-        for told in (views.axes, views.single, views.bends, views.products):
+        for told in (views.components, views.directions, views.bends, views.products):
             assert np.abs(told[:, group].mean(1)).max() < 1e-4
-    assert np.abs(views.bends @ views.axes.T / 400).max() < 1e-4
-    along = views.bends.reshape(-1, BENDS, 400)
-    assert np.allclose(along @ along.transpose(0, 2, 1) / 400, np.eye(BENDS), atol=1e-3)
+    assert np.abs(views.bends @ views.components.T / 400).max() < 1e-4
+    along = views.bends.reshape(-1, N_BENDS, 400)
+    assert np.allclose(along @ along.transpose(0, 2, 1) / 400, np.eye(N_BENDS), atol=1e-3)
 
 
 def test_a_column_of_two_values_has_no_bends():
     rng = np.random.default_rng(106)
     z = np.column_stack([rng.normal(size=300), np.repeat([-1.0, 1.0], 150)])
-    views = directions(z, Strata.whole(300), rng)
-    first, second = (views.bends[k * BENDS : (k + 1) * BENDS] for k in range(2))
+    views = compute_projections(z, Strata.single(300), rng)
+    first, second = (views.bends[k * N_BENDS : (k + 1) * N_BENDS] for k in range(2))
     assert np.allclose((first**2).mean(1), 1, atol=1e-3)
     assert np.allclose(second, 0)
 
@@ -160,23 +165,23 @@ def test_components_without_variance_are_left_out():
     rng = np.random.default_rng(107)
     z = rng.normal(size=(100, 2))
     twice = np.column_stack([z, z @ rng.normal(size=(2, 3))])
-    assert uncorrelated(twice - twice.mean(0)).shape == (100, 2)
+    assert whiten(twice - twice.mean(0)).shape == (100, 2)
 
 
 def test_bins_of_a_predicted_number_take_its_line_off():
     rng = np.random.default_rng(108)
     predicted = rng.normal(size=1000)
-    strata = Strata.of(predicted)
+    strata = Strata.from_predictions(predicted)
     assert len(strata) == 25
     assert np.bincount(strata.codes).tolist() == [40] * 25
-    assert np.abs(strata.without(np.column_stack([predicted, 3 - 2 * predicted]))).max() < 1e-12
-    assert strata.taken == 50
+    assert np.abs(strata.residualize(np.column_stack([predicted, 3 - 2 * predicted]))).max() < 1e-12
+    assert strata.n_removed_terms == 50
 
 
 def test_few_numbers_and_all_words_are_classes():
     for predicted in (np.array([0.0, 1.0] * 50), np.array(["a", "b", "c", "d"] * 25)):
-        strata = Strata.of(predicted)
-        assert strata.along is None
+        strata = Strata.from_predictions(predicted)
+        assert strata.covariate is None
         assert len(strata) == len(np.unique(predicted))
 
 
@@ -186,8 +191,8 @@ def test_few_numbers_and_all_words_are_classes():
 @pytest.mark.parametrize(
     ("name", "measure", "centred"),
     [
-        ("distance correlation", distance_correlation, centred_distances),
-        ("hsic", normalised_hsic, centred_kernel),
+        ("distance correlation", distance_correlation, centered_distances),
+        ("hsic", normalized_hsic, centered_kernel),
     ],
 )
 def test_pairs_agree_with_the_measures_of_batches(name, measure, centred):
@@ -195,14 +200,14 @@ def test_pairs_agree_with_the_measures_of_batches(name, measure, centred):
     z = rng.normal(size=(120, 3))
     e = z[:, :1] ** 2 + rng.normal(size=(120, 1))
     orders = np.stack([np.arange(120), *(rng.permutation(120) for _ in range(5))])
-    found = pair_measure(name, z, e, [np.arange(120)], orders)
+    found = compute_pair_measure(name, z, e, [np.arange(120)], orders)
     first, second = torch.from_numpy(z), torch.from_numpy(e)
     assert found.value == pytest.approx(float(measure(first, second)))
     assert found.value == pytest.approx(float((centred(first) * centred(second)).sum()))
     exact = [float(measure(first, second[torch.from_numpy(order)])) for order in orders]
     # The largest terms hold nearly all of it.
-    assert np.allclose(found.shuffled, exact, atol=0.01)
-    assert np.corrcoef(found.shuffled, exact)[0, 1] > 0.98
+    assert np.allclose(found.permuted_values, exact, atol=0.01)
+    assert np.corrcoef(found.permuted_values, exact)[0, 1] > 0.98
 
 
 def test_pairs_given_the_class_are_those_of_each_class():
@@ -211,7 +216,7 @@ def test_pairs_given_the_class_are_those_of_each_class():
     z = rng.normal(size=(120, 2)) + 5 * classes[:, None]
     e = rng.normal(size=(120, 1)) + 5 * classes[:, None]
     groups = Strata(classes).groups()
-    found = pair_measure("distance correlation", z, e, groups, np.arange(120)[None])
+    found = compute_pair_measure("distance correlation", z, e, groups, np.arange(120)[None])
     alone = [
         float(distance_correlation(torch.from_numpy(z[rows]), torch.from_numpy(e[rows])))
         for rows in groups

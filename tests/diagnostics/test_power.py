@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cida.diagnostics.directions import Strata, uncorrelated
-from cida.diagnostics.power import f_test, smallest_share, smallest_share_of_few
+from cida.certificate.power import f_test, min_detectable_share, min_detectable_share_few
+from cida.certificate.projections import Strata, whiten
 
 
 def least_squares_f(x, y):
@@ -19,7 +19,7 @@ def least_squares_f(x, y):
 
 
 def centred(values):
-    return uncorrelated(values - values.mean(0))
+    return whiten(values - values.mean(0))
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.1, 3.0])
@@ -29,9 +29,9 @@ def test_for_one_column_of_u_it_is_the_test_of_ordinary_least_squares(slope):
     u = slope * z[:, :1] + rng.normal(size=(300, 1))
     found = f_test(centred(z), centred(u))
     f, p = least_squares_f(z, u[:, 0])
-    assert found.f == pytest.approx(f)
-    assert found.p == pytest.approx(p)
-    assert found.freedom == (5, 294)
+    assert found.f_statistic == pytest.approx(f)
+    assert found.p_value == pytest.approx(p)
+    assert found.dof == (5, 294)
 
 
 def test_for_one_column_of_z_and_one_of_u_it_is_the_test_of_a_correlation():
@@ -40,8 +40,8 @@ def test_for_one_column_of_z_and_one_of_u_it_is_the_test_of_a_correlation():
     u = 0.2 * z + rng.normal(size=z.shape)
     r, p = stats.pearsonr(z[:, 0], u[:, 0])
     found = f_test(centred(z), centred(u))
-    assert found.share == pytest.approx(r**2)
-    assert found.p == pytest.approx(p)
+    assert found.r2 == pytest.approx(r**2)
+    assert found.p_value == pytest.approx(p)
 
 
 def test_for_two_groups_and_several_columns_of_u_it_is_hotellings():
@@ -54,8 +54,8 @@ def test_for_two_groups_and_several_columns_of_u_it_is_hotellings():
     squared = 60 * 40 / 100 * apart @ np.linalg.solve(pooled, apart)
     f = squared * (100 - 3 - 1) / (98 * 3)
     found = f_test(centred(group), centred(u))
-    assert found.f == pytest.approx(f)
-    assert found.p == pytest.approx(stats.f.sf(f, 3, 96))
+    assert found.f_statistic == pytest.approx(f)
+    assert found.p_value == pytest.approx(stats.f.sf(f, 3, 96))
 
 
 def test_within_classes_it_is_the_test_beside_a_column_for_each_class():
@@ -63,9 +63,9 @@ def test_within_classes_it_is_the_test_beside_a_column_for_each_class():
     classes = rng.integers(0, 4, 200)
     z = rng.normal(size=(200, 3)) + classes[:, None]
     u = rng.normal(size=(200, 1)) + classes[:, None] ** 2 + 0.1 * z[:, :1]
-    strata = Strata.of(classes)
+    strata = Strata.from_predictions(classes)
     found = f_test(
-        uncorrelated(strata.without(z)), uncorrelated(strata.without(u)), strata.taken
+        whiten(strata.residualize(z)), whiten(strata.residualize(u)), strata.n_removed_terms
     )  # fmt: skip
     dummies = (classes[:, None] == np.arange(4)).astype(float)
     rest = [
@@ -73,8 +73,8 @@ def test_within_classes_it_is_the_test_beside_a_column_for_each_class():
         for x in (dummies, np.column_stack([dummies, z]))
     ]
     f = (rest[0] - rest[1]) / 3 / (rest[1] / (200 - 4 - 3))
-    assert found.f == pytest.approx(f)
-    assert found.p == pytest.approx(stats.f.sf(f, 3, 193))
+    assert found.f_statistic == pytest.approx(f)
+    assert found.p_value == pytest.approx(stats.f.sf(f, 3, 193))
 
 
 def test_the_adjusted_share_is_zero_on_the_mean_for_independent_rows():
@@ -82,7 +82,7 @@ def test_the_adjusted_share_is_zero_on_the_mean_for_independent_rows():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         z, u = rng.normal(size=(100, 10)), rng.normal(size=(100, 1))
-        shares.append(f_test(centred(z), centred(u)).adjusted)
+        shares.append(f_test(centred(z), centred(u)).adjusted_r2)
     assert np.mean(shares) == pytest.approx(0, abs=4 * np.std(shares) / np.sqrt(200))
 
 
@@ -90,7 +90,7 @@ def test_the_adjusted_share_is_zero_on_the_mean_for_independent_rows():
 def test_the_smallest_share_is_seen_95_times_in_100(axes, columns):
     rows, level = 500, 0.01
     critical = stats.chi2.isf(level, axes * columns)
-    share = smallest_share(critical, rows, axes, columns)
+    share = min_detectable_share(critical, rows, axes, columns)
     seen = 0
     for seed in range(400):
         rng = np.random.default_rng([seed, axes])
@@ -102,15 +102,15 @@ def test_the_smallest_share_is_seen_95_times_in_100(axes, columns):
 
 
 def test_more_rows_and_fewer_directions_see_less():
-    shares = [smallest_share(stats.chi2.isf(0.01, k), 2000, k, 1) for k in (1, 4, 16, 64)]
+    shares = [min_detectable_share(stats.chi2.isf(0.01, k), 2000, k, 1) for k in (1, 4, 16, 64)]
     assert shares == sorted(shares)
-    shares = [smallest_share(50.0, rows, 8, 1) for rows in (200, 2000, 20_000)]
+    shares = [min_detectable_share(50.0, rows, 8, 1) for rows in (200, 2000, 20_000)]
     assert shares == sorted(shares, reverse=True)
-    assert smallest_share(1e9, 100, 8, 1) == 1
+    assert min_detectable_share(1e9, 100, 8, 1) == 1
 
 
 def test_of_few_functions_it_agrees_with_that_of_all_directions_in_large_samples():
     surprise = 7.0
     critical = stats.chi2.isf(np.exp(-surprise), 3)
-    few = smallest_share_of_few(surprise, 50_000, 3, 1)
-    assert few == pytest.approx(smallest_share(critical, 50_000, 3, 1), rel=0.01)
+    few = min_detectable_share_few(surprise, 50_000, 3, 1)
+    assert few == pytest.approx(min_detectable_share(critical, 50_000, 3, 1), rel=0.01)

@@ -9,19 +9,21 @@ import torch
 from scipy.stats import entropy
 
 from cida import diagnostics
-from cida.batch import Rows
-from cida.datasets import hours, moons
-from cida.diagnostics import VALIDATORS, Candidate, Field, Validator, named_validator, validators
-from cida.space import Line, Periodic
+from cida.data import IndexedDataset
+from cida.datasets import make_hours, make_rotating_moons
+from cida.selection import validators
+from cida.selection.validation_set import CandidateOutputs, ValidationSet
+from cida.selection.validators import VALIDATORS, Validator, get_validator
+from cida.spaces import Line, Periodic
 
 
 def field_of(world, space, held=False):
     x = torch.from_numpy((world.x - world.x.mean(0)) / world.x.std(0)).float()
     u = torch.from_numpy(world.u)[:, None]
-    rows = Rows(x, torch.from_numpy(world.y), u, torch.from_numpy(world.source))
+    rows = IndexedDataset(x, torch.from_numpy(world.y), u, torch.from_numpy(world.source))
     out = torch.zeros(len(rows), dtype=torch.bool)
-    out[rows.sources[::10]] = held
-    return Field.of(space.fit(u), rows, out)
+    out[rows.source_rows[::10]] = held
+    return ValidationSet.from_dataset(space.fit(u), rows, out)
 
 
 def runs(world, field, accuracies, seed=0):
@@ -35,11 +37,11 @@ def runs(world, field, accuracies, seed=0):
         sure = 0.5 + 0.5 * random.uniform(size=len(truth))
         outputs = np.where(np.arange(2) == labels[:, None], sure[:, None], 1 - sure[:, None])
         z = random.normal(size=(len(truth), 3))
-        found.append(Candidate(outputs, z, loss=float(random.uniform()), refit=lambda: 0.5))
+        found.append(CandidateOutputs(outputs, z, loss=float(random.uniform()), refit=lambda: 0.5))
     return found
 
 
-WORLD = moons(seed=110)
+WORLD = make_rotating_moons(seed=110)
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +57,13 @@ def candidates(field):
 class TestEveryValidator:
     @pytest.mark.parametrize("name", VALIDATORS)
     def test_gives_each_run_one_finite_score(self, name, field, candidates):
-        scores = named_validator(name)(field, candidates)
+        scores = get_validator(name)(field, candidates)
         assert scores.shape == (12,)
         assert np.isfinite(scores).all()
 
     @pytest.mark.parametrize("name", [n for n in VALIDATORS if n != "last"])
     def test_does_not_care_in_which_order_runs_come(self, name, field, candidates):
-        validator = named_validator(name)
+        validator = get_validator(name)
         assert np.allclose(
             validator(field, candidates)[::-1], validator(field, candidates[::-1]), atol=1e-9
         )
@@ -70,7 +72,7 @@ class TestEveryValidator:
     def test_never_reads_a_target_label(self, name, field, candidates):
         assert (field.y[~field.labelled] == 0).all()  # wiped on the way in
         poisoned = replace(field, y=torch.where(field.labelled, field.y, 1))
-        validator = named_validator(name)
+        validator = get_validator(name)
         assert np.array_equal(validator(field, candidates), validator(poisoned, candidates))
 
     def test_is_in_the_catalogue(self):
@@ -85,35 +87,35 @@ class TestEveryValidator:
 class TestOrder:
     @pytest.mark.parametrize("name", ["consensus", "carried-labels"])
     def test_runs_are_put_in_the_order_of_their_accuracy(self, name, field, candidates):
-        scores = named_validator(name)(field, candidates)
+        scores = get_validator(name)(field, candidates)
         assert np.corrcoef(scores, np.arange(12))[0, 1] > 0.97
 
     def test_runs_that_are_wrong_in_the_same_way_do_not_outvote_the_carried_labels(self):
-        field = field_of(hours(seed=110), Periodic(24))
-        truth = hours(seed=110).y[field.row.numpy()]
-        far = field.target & (np.abs(field.u.numpy()[:, 0] - 1) < 6)
+        field = field_of(make_hours(seed=110), Periodic(24))
+        truth = make_hours(seed=110).y[field.row_indices.numpy()]
+        far = field.is_target & (np.abs(field.u.numpy()[:, 0] - 1) < 6)
         wrong = np.eye(2)[np.where(far, 1 - truth, truth)]
         good = np.eye(2)[truth]
         z = np.zeros((len(truth), 1))
-        several = [Candidate(wrong, z, 0.0)] * 4 + [Candidate(good, z, 0.0)]
-        assert named_validator("consensus")(field, several).argmax() == 4
-        assert named_validator("peers")(field, several).argmax() != 4
+        several = [CandidateOutputs(wrong, z, 0.0)] * 4 + [CandidateOutputs(good, z, 0.0)]
+        assert get_validator("consensus")(field, several).argmax() == 4
+        assert get_validator("peers")(field, several).argmax() != 4
 
 
 class TestMargin:
     @pytest.mark.parametrize("name", ["consensus", "carried-labels"])
     def test_runs_that_differ_in_nothing_need_no_margin(self, name, field, candidates):
-        assert named_validator(name).margin(field, candidates[0], candidates[0]) == 0
+        assert get_validator(name).margin(field, candidates[0], candidates[0]) == 0
 
     def test_it_is_two_standard_errors_of_the_rows_on_which_they_differ(self, field, candidates):
         one, other = candidates[2], candidates[8]
         differ = (one.labels != other.labels)[field.target].mean()
         expected = 2 * np.sqrt(differ / field.target.sum())
-        found = named_validator("carried-labels").margin(field, one, other)
+        found = get_validator("carried-labels").margin(field, one, other)
         assert found == pytest.approx(expected)
 
     def test_equally_good_runs_rarely_differ_by_more(self, field):
-        validator = named_validator("carried-labels")
+        validator = get_validator("carried-labels")
         several = runs(WORLD, field, [0.9] * 30, seed=5)
         scores = validator(field, several)
         beyond = [
@@ -127,13 +129,15 @@ class TestAgainstTheirFormulas:
     def test_information_maximisation(self, field, candidates):
         p = candidates[3].outputs[field.target]
         expected = entropy(p.mean(0)) - entropy(p, axis=1).mean()
-        found = named_validator("information-maximisation")(field, candidates)[3]
+        found = get_validator("information-maximisation")(field, candidates)[3]
         assert found == pytest.approx(expected)
 
     def test_soft_neighbourhood_density_of_equal_rows_is_the_log_of_their_number(self, field):
-        same = Candidate(np.tile([0.3, 0.7], (len(field), 1)), np.zeros((len(field), 1)), 0.0)
+        same = CandidateOutputs(
+            np.tile([0.3, 0.7], (len(field), 1)), np.zeros((len(field), 1)), 0.0
+        )
         rows = min(1500, int(field.target.sum()))
-        found = named_validator("soft-neighbourhood-density")(field, [same])[0]
+        found = get_validator("soft-neighbourhood-density")(field, [same])[0]
         assert found == pytest.approx(np.log(rows - 1))
 
     def test_importance_weights_of_an_encoding_that_says_nothing_are_even(self, field, candidates):
@@ -141,50 +145,50 @@ class TestAgainstTheirFormulas:
         truth = field.y.numpy()
         flipped = candidates[0].labels.copy()
         flipped[np.flatnonzero(held)[::4]] = 1 - truth[np.flatnonzero(held)[::4]]
-        blind = Candidate(np.eye(2)[flipped], np.zeros((len(field), 1)), 0.0)
-        found = named_validator("importance-weighted")(field, [blind])[0]
+        blind = CandidateOutputs(np.eye(2)[flipped], np.zeros((len(field), 1)), 0.0)
+        found = get_validator("importance-weighted")(field, [blind])[0]
         assert found == pytest.approx((flipped == truth)[held].mean())
 
     def test_peers_of_two_runs_is_how_far_they_agree(self, field, candidates):
         pair = [candidates[0], candidates[9]]
         agree = (pair[0].labels == pair[1].labels)[field.target].mean()
-        assert named_validator("peers")(field, pair) == pytest.approx([agree, agree])
+        assert get_validator("peers")(field, pair) == pytest.approx([agree, agree])
 
     def test_neighbours_of_labels_that_are_a_smooth_function_of_x_agree(self, field):
         x = field.x.numpy()
         smooth = np.eye(2)[(x[:, 0] > 0).astype(int)]
         noise = np.eye(2)[np.random.default_rng(0).integers(0, 2, len(x))]
         z = np.zeros((len(x), 1))
-        both = [Candidate(smooth, z, 0.0), Candidate(noise, z, 0.0)]
-        found = named_validator("neighbour-agreement")(field, both)
+        both = [CandidateOutputs(smooth, z, 0.0), CandidateOutputs(noise, z, 0.0)]
+        found = get_validator("neighbour-agreement")(field, both)
         assert found[0] > 0.95
         assert 0.4 < found[1] < 0.6
 
     def test_the_lowest_loss_and_the_last_run(self, field, candidates):
         losses = [candidate.loss for candidate in candidates]
-        assert named_validator("lowest-loss")(field, candidates).argmax() == np.argmin(losses)
-        assert named_validator("last")(field, candidates).argmax() == 11
+        assert get_validator("lowest-loss")(field, candidates).argmax() == np.argmin(losses)
+        assert get_validator("last")(field, candidates).argmax() == 11
 
 
 class TestRefusals:
     def test_an_unknown_name_is_told_with_the_known_ones(self):
         with pytest.raises(ValueError, match=r"validator is 'best'.*consensus"):
-            named_validator("best")
+            get_validator("best")
 
     def test_importance_weights_need_rows_that_were_held_out(self, candidates):
         field = field_of(WORLD, Line())
         with pytest.raises(ValueError, match="hold some out"):
-            named_validator("importance-weighted")(field, candidates)
+            get_validator("importance-weighted")(field, candidates)
 
     def test_leave_range_out_needs_runs_that_can_be_played_again(self, field, candidates):
         with pytest.raises(ValueError, match="cannot be"):
-            named_validator("leave-range-out")(field, [replace(candidates[0], refit=None)])
+            get_validator("leave-range-out")(field, [replace(candidates[0], refit=None)])
 
     @pytest.mark.parametrize("name", ["soft-neighbourhood-density", "information-maximisation"])
     def test_probabilities_of_numbers_are_refused(self, name, field, candidates):
         numbers = replace(field, y=field.y.float()[:, None])
         with pytest.raises(ValueError, match="y holds numbers"):
-            named_validator(name)(numbers, candidates)
+            get_validator(name)(numbers, candidates)
 
 
 def test_the_names_are_in_the_package():

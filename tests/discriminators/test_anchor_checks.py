@@ -13,7 +13,7 @@ def test_integers_of_any_kind_are_a_number_of_bins(bins):
     assert head.bins == 7
     assert type(head.bins) is int
     u = torch.linspace(0, 359, 100, dtype=torch.float64)[:, None]
-    assert head.build(3, Periodic(360), u).belief_width == 7
+    assert head.build(3, Periodic(360), u).params_width == 7
 
 
 @pytest.mark.parametrize(

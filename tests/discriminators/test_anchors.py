@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cida import CIDAClassifier, Histogram, Line, Periodic, Product, load
-from cida.datasets import circle
+from cida.datasets import make_circle
 
 MIDDLES = tuple(45.0 * k + 22.5 for k in range(8))
 
@@ -40,7 +40,7 @@ def test_borders_of_hard_bins_are_multiples_of_45_degrees():
 def test_the_anchors_are_the_ones_given_wherever_the_rows_are():
     head = placed()
     assert head.anchors[:, 0].tolist() == list(MIDDLES)
-    assert head.belief_width == 8
+    assert head.params_width == 8
     assert float(head.bandwidth) == pytest.approx(np.deg2rad(45.0))
 
 
@@ -89,9 +89,9 @@ def test_anchors_may_come_in_any_sequence(anchors):
 
 
 def test_an_estimator_keeps_them_through_a_file(tmp_path):
-    world = circle(domains=6, points=12, source_domains=2)
+    world = make_circle(n_domains=6, n_per_domain=12, n_source_domains=2)
     head = Histogram(bins=(0.0, 0.25, 0.9), kernel=0, smoothing=0.1)
-    model = CIDAClassifier(head, steps=3, hidden=(8,), random_state=0)
+    model = CIDAClassifier(head, steps=3, encoder_hidden=(8,), random_state=0)
     model.fit(world.x, world.training_labels, domain_index=world.u)
     assert model.game_.discriminator.anchors[:, 0].tolist() == [0.0, 0.25, 0.9]
     model.save(tmp_path / "model.safetensors")

@@ -19,7 +19,7 @@ from cida.discriminators import (
     VonMisesMixture,
 )
 from cida.discriminators.base import VARIANCE_FLOOR
-from cida.space import Line, Periodic, Product
+from cida.spaces import Line, Periodic, Product
 
 SPACES = {
     "line": Line(0.0, 2.0),

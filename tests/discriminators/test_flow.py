@@ -44,7 +44,7 @@ def beliefs_of(head, rows=40, seed=1, size=1.0):
 
 def test_without_a_bend_it_is_the_gaussian_head_on_a_line():
     head, u = head_of(Line()), some(Line())
-    belief = torch.zeros(40, head.belief_width, dtype=torch.float64)
+    belief = torch.zeros(40, head.params_width, dtype=torch.float64)
     belief[:, 0], belief[:, 1] = 0.3, -0.4
     gaussian = Gaussian(hidden=(4,)).build(2, Line(), u)
     assert torch.allclose(head.loss(belief, u), gaussian.loss(belief[:, :2], u), rtol=1e-10)
@@ -55,7 +55,7 @@ def test_without_a_bend_it_is_the_gaussian_head_on_a_line():
 
 def test_without_a_bend_it_is_a_wrapped_cauchy_on_a_circle():
     head, u = head_of(RADIANS), some(RADIANS)
-    belief = torch.zeros(40, head.belief_width, dtype=torch.float64)
+    belief = torch.zeros(40, head.params_width, dtype=torch.float64)
     belief[:, 0], belief[:, 1] = 0.8, -0.6  # a length of 1, in the direction of -0.6435
     length = 0.99 / math.sqrt(2)
     angle = torch.remainder(u[:, 0] + math.atan2(0.6, 0.8), 2 * math.pi)
@@ -133,7 +133,7 @@ def test_two_directions_on_a_circle_are_near_their_entropy():
     weights = sum(torch.from_numpy(vonmises.pdf(around.numpy(), 8.0, loc=at)) for at in (1.0, 4.0))
     head = head_of(RADIANS)
     share = weights / weights.sum()
-    belief = head.best_constant(around[:, None], share)
+    belief = head.marginal_params(around[:, None], share)
     expected = float(vonmises.entropy(8.0)) + math.log(2) - HALF
     found = share @ head.loss(belief.expand(2000, -1), around[:, None])
     assert float(found) == pytest.approx(expected, abs=0.03)
@@ -170,7 +170,7 @@ def test_of_very_many_rows_some_are_enough_for_the_blind_belief(space):
     head, share = built(space.fit(u), u), torch.full((60_017,), 1 / 60_017, dtype=torch.float64)
     with torch.no_grad():
         thin = float(head.ceiling(u).double().mean())
-        head.blind = head.best_constant(u, share).float()[None]
+        head.blind = head.marginal_params(u, share).float()[None]
     assert thin == pytest.approx(float(head.ceiling(u).double().mean()), abs=0.01)
 
 

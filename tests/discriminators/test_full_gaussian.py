@@ -28,7 +28,7 @@ def some(space, rows=40, seed=0):
 def built(space, rows=40):
     head = FullGaussian(hidden=(4,)).build(2, space, some(space))
     generator = torch.Generator().manual_seed(1)
-    beliefs = torch.randn(rows, head.belief_width, generator=generator, dtype=torch.float64)
+    beliefs = torch.randn(rows, head.params_width, generator=generator, dtype=torch.float64)
     return head, beliefs
 
 
@@ -60,7 +60,7 @@ def test_without_weights_below_the_diagonal_it_is_the_gaussian_head(seed):
     plain = Gaussian(hidden=(4,)).build(2, space, some(space))
     u = some(space, seed=seed)
     beliefs[:, 2 * space.embedding_width :] = 0
-    expected = plain.loss(beliefs[:, : plain.belief_width], u)
+    expected = plain.loss(beliefs[:, : plain.params_width], u)
     assert torch.allclose(full.loss(beliefs, u), expected, rtol=1e-10)
 
 
@@ -74,7 +74,7 @@ def test_on_a_line_it_is_the_gaussian_head():
 def test_the_blind_belief_is_the_mean_and_the_covariance_under_the_weights(space):
     head, _ = built(space)
     u, weights = some(space), torch.linspace(1, 4, 40, dtype=torch.float64)
-    belief = head.best_constant(u, weights / weights.sum())
+    belief = head.marginal_params(u, weights / weights.sum())
     mean, covariance = head.moments(belief[None])
     points = space.embed(u)
     expected = torch.cov(points.T, correction=0, aweights=weights)

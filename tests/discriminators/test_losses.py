@@ -17,10 +17,10 @@ from cida.discriminators import (
     SkewNormal,
     VonMises,
     VonMisesMixture,
-    named_discriminator,
+    make_discriminator,
 )
-from cida.discriminators.base import VARIANCE_FLOOR, raw_variance, variance_of
-from cida.space import Line, Periodic, Product
+from cida.discriminators.base import VARIANCE_FLOOR, raw_from_variance, variance_from_raw
+from cida.spaces import Line, Periodic, Product
 
 HALF_LOG_TURN = 0.5 * math.log(2 * math.pi)
 SPACES = {
@@ -87,7 +87,7 @@ def test_the_gaussian_loss_is_the_negative_log_density_without_its_constant(spac
 
 def test_the_gaussian_loss_matches_a_value_computed_by_hand():
     head = built(Gaussian(), Line(), some_index(Line()))
-    raw = raw_variance(torch.tensor(4.0, dtype=torch.float64)).item()
+    raw = raw_from_variance(torch.tensor(4.0, dtype=torch.float64)).item()
     params = torch.tensor([[1.0, raw]], dtype=torch.float64)
     value = head.loss(params, torch.tensor([[3.0]], dtype=torch.float64)).item()
     assert value == pytest.approx(2.0**2 / (2 * 4) + 0.5 * math.log(4))
@@ -126,7 +126,7 @@ def test_mixture_weights_sum_to_one_over_the_components_of_each_row():
 
 def test_a_variance_is_never_below_the_floor_however_small_its_raw_number():
     raw = torch.tensor([-1e4, -50.0, 0.0, 50.0], dtype=torch.float64)
-    variance = variance_of(raw)
+    variance = variance_from_raw(raw)
     assert variance[:2].tolist() == pytest.approx([VARIANCE_FLOOR] * 2)
     assert variance[2].item() == pytest.approx(math.log(2) + VARIANCE_FLOOR)
     assert variance[3].item() == pytest.approx(50 + VARIANCE_FLOOR)
@@ -134,8 +134,8 @@ def test_a_variance_is_never_below_the_floor_however_small_its_raw_number():
 
 def test_raw_variance_inverts_variance_of_and_floors():
     variance = torch.tensor([2e-4, 0.01, 1.0, 30.0, 1e4], dtype=torch.float64)
-    assert torch.allclose(variance_of(raw_variance(variance)), variance, rtol=1e-9)
-    floored = variance_of(raw_variance(torch.zeros(1, dtype=torch.float64))).item()
+    assert torch.allclose(variance_from_raw(raw_from_variance(variance)), variance, rtol=1e-9)
+    floored = variance_from_raw(raw_from_variance(torch.zeros(1, dtype=torch.float64))).item()
     assert floored == pytest.approx(VARIANCE_FLOOR, rel=0.01)
 
 
@@ -285,14 +285,14 @@ def test_settings_that_make_no_sense_are_refused_by_name(make, message):
 
 @pytest.mark.parametrize("name", DISCRIMINATORS)
 def test_a_short_name_gives_a_fresh_discriminator(name):
-    first, second = named_discriminator(name), named_discriminator(name)
+    first, second = make_discriminator(name), make_discriminator(name)
     assert type(first) is DISCRIMINATORS[name]
     assert first is not second
 
 
 def test_an_instance_gives_a_copy_so_that_fitting_leaves_the_original_unbuilt():
     mine = Histogram(bins=36)
-    copy = named_discriminator(mine)
+    copy = make_discriminator(mine)
     built(copy, Line())
     assert copy is not mine
     assert copy.bins == 36
@@ -303,4 +303,4 @@ def test_an_instance_gives_a_copy_so_that_fitting_leaves_the_original_unbuilt():
 @pytest.mark.parametrize("bad", ["wasserstein", 3, None, L2])
 def test_anything_else_is_refused_with_the_names_that_would_do(bad):
     with pytest.raises(ValueError, match="l2, l1, gaussian, mixture, histogram"):
-        named_discriminator(bad)
+        make_discriminator(bad)

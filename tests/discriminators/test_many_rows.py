@@ -15,11 +15,11 @@ from cida import (
     SkewNormal,
     VonMises,
 )
-from cida.batch import Rows
-from cida.discriminators.base import BLIND_ROWS
+from cida.data import IndexedDataset
+from cida.discriminators.base import MAX_MARGINAL_FIT_ROWS
 from cida.training import Sampler
 
-MANY = 3 * BLIND_ROWS + 17
+MANY = 3 * MAX_MARGINAL_FIT_ROWS + 17
 HEADS = {
     "l2": L2,
     "l1": L1,
@@ -72,19 +72,21 @@ def test_rows_in_any_order_are_handed_over_in_that_of_their_cells(name):
     """As in training: shuffled rows, balanced along u by the sampler."""
     u = ordered()[torch.randperm(MANY, generator=torch.Generator().manual_seed(0))]
     head = built(name, "line", u)
-    rows = Rows(torch.zeros(MANY, 1), torch.zeros(MANY), u, torch.ones(MANY, dtype=torch.bool))
+    rows = IndexedDataset(
+        torch.zeros(MANY, 1), torch.zeros(MANY), u, torch.ones(MANY, dtype=torch.bool)
+    )
     sampler = Sampler(rows, head.space, 30, torch.Generator())
-    share = sampler.weights / sampler.weights.sum()
-    head.fit_blind(u[sampler.active], sampler.weights)
+    share = sampler.row_weights / sampler.row_weights.sum()
+    head.fit_blind(u[sampler.active_rows], sampler.row_weights)
     thin = head.blind[0]
     with torch.no_grad():
-        whole = head.best_constant(u[sampler.active], share)
-    losses = [exact_loss(head, u[sampler.active], share, blind) for blind in (thin, whole)]
+        whole = head.best_constant(u[sampler.active_rows], share)
+    losses = [exact_loss(head, u[sampler.active_rows], share, blind) for blind in (thin, whole)]
     assert losses[0] == pytest.approx(losses[1], abs=2e-3)
 
 
 def test_so_many_rows_and_no_fewer_are_all_used():
-    u = ordered(BLIND_ROWS)
+    u = ordered(MAX_MARGINAL_FIT_ROWS)
     head = built("l2", "line", u)
     exact = head.target(u).mean(0)
     torch.testing.assert_close(head.blind[0].double(), exact, rtol=0, atol=1e-7)

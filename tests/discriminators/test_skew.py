@@ -10,8 +10,8 @@ from scipy.stats import skewnorm
 from torch import Tensor
 
 from cida import Gaussian, Line, Periodic, Product, SkewNormal
-from cida.discriminators.skew import CUBE, MEAN_OF_HALF, MOST_SKEWED
-from cida.training import isolated
+from cida.discriminators.skew_normal import HALF_NORMAL_MEAN, MAX_SKEWNESS, SKEWNESS_FACTOR
+from cida.training import seeded
 
 HALF = 0.5 * math.log(2 * math.pi)
 SPACES = {
@@ -34,17 +34,17 @@ def built(space=Line(), u=None, hidden=(4,)):  # noqa: B008 - spaces do not chan
 
 def slanted(skewness: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Location, scale and delta of the skew-normal of mean 0 and variance 1."""
-    root = skewness.sign() * (skewness.abs() / CUBE) ** (1 / 3)
+    root = skewness.sign() * (skewness.abs() / SKEWNESS_FACTOR) ** (1 / 3)
     scale = (1 + root.square()).sqrt()
-    return -root, scale, root / (MEAN_OF_HALF * scale)
+    return -root, scale, root / (HALF_NORMAL_MEAN * scale)
 
 
 @spaces
 def test_the_loss_is_the_negative_log_density_without_its_constant(space):
     head, u = built(space), some(space)
     generator = torch.Generator().manual_seed(1)
-    beliefs = torch.randn(40, head.belief_width, generator=generator, dtype=torch.float64)
-    location, scale, slant = head.direct(beliefs)
+    beliefs = torch.randn(40, head.params_width, generator=generator, dtype=torch.float64)
+    location, scale, slant = head.direct_params(beliefs)
     density = skewnorm.logpdf(space.embed(u), slant, location, scale).sum(1)
     expected = -density - HALF * space.embedding_width
     assert head.loss(beliefs, u).tolist() == pytest.approx(expected.tolist(), rel=1e-8, abs=1e-8)
@@ -55,11 +55,11 @@ def test_the_loss_is_the_negative_log_density_without_its_constant(space):
 def test_mean_variance_and_skewness_are_those_of_the_density(mean, raw, number):
     belief = torch.tensor([[mean, raw, number]], dtype=torch.float64)
     head = built()
-    location, scale, slant = (float(n) for n in head.direct(belief))
+    location, scale, slant = (float(n) for n in head.direct_params(belief))
     expected = skewnorm.stats(slant, location, scale, moments="mvs")
     found = [float(n) for n in head.moments(belief)]
     assert found == pytest.approx([float(n) for n in expected], rel=1e-6, abs=1e-9)
-    assert abs(found[2]) <= MOST_SKEWED
+    assert abs(found[2]) <= MAX_SKEWNESS
     assert abs(slant) < 11
 
 
@@ -124,7 +124,7 @@ def test_of_two_best_beliefs_the_blind_one_is_the_better():
     u = torch.tensor([0, 2, 11, 0.5, 3, 4, 5, -11, 12, -1, 1]).double()[:, None]
     weights = torch.tensor([1, 1, 2, 1, 1, 1, 1, 1, 3, 2, 3]).double()
     head = built(u=u)
-    head.fit_blind(u, weights)
+    head.fit_marginal(u, weights)
     found = float(weights / weights.sum() @ head.ceiling(u).double())
     strong = torch.tensor([[4.3893, 40.9693, -8.4137]]).double()
     rival = float(weights / weights.sum() @ head.score(strong, head.target(u)))
@@ -166,7 +166,7 @@ def drawn(seed: int) -> tuple[Tensor, Tensor]:
 
 def test_trained_it_finds_the_conditional_skewness_under_one_mean_and_variance():
     z, u = drawn(0)
-    with isolated(0):
+    with seeded(0):
         head = built(u=u, hidden=(64, 64))
         optimiser = torch.optim.Adam(head.parameters(), fused=True)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=150)
@@ -196,7 +196,7 @@ def best_loss(u, chances):
     points = torch.tensor(u, dtype=torch.float64)[:, None]
     share = torch.tensor(chances, dtype=torch.float64) / sum(chances)
     head = built()
-    belief = head.best_constant(points, share)
+    belief = head.marginal_params(points, share)
     return float(share @ head.loss(belief.expand(len(points), -1), points))
 
 

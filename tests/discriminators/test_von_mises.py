@@ -10,8 +10,8 @@ from scipy.special import ive
 from scipy.stats import norm, vonmises
 
 from cida import Gaussian, Line, Mixture, Periodic, Product, VonMises, VonMisesMixture
-from cida.discriminators.base import VARIANCE_FLOOR, raw_variance
-from cida.discriminators.von_mises import MOST_CONCENTRATED, concentrated, raw_natural
+from cida.discriminators.base import VARIANCE_FLOOR, raw_from_variance
+from cida.discriminators.von_mises import MAX_CONCENTRATION, natural_from_raw, raw_from_natural
 
 HALF = 0.5 * math.log(2 * math.pi)
 RADIANS = Periodic(2 * math.pi)
@@ -38,7 +38,7 @@ def head_of(kind=VonMises, space=RADIANS, u=None, **given):
 def belief_of(kappa, direction=1.0):
     """The numbers whose belief has this concentration and direction."""
     natural = torch.tensor([[math.cos(direction), math.sin(direction)]], dtype=torch.float64)
-    return raw_natural(kappa * natural)
+    return raw_from_natural(kappa * natural)
 
 
 @pytest.mark.parametrize("kappa", KAPPAS[1:])
@@ -75,7 +75,7 @@ def test_the_gradient_is_right_also_around_no_direction(kappa):
 def test_a_sharp_belief_is_a_gaussian_of_variance_one_over_kappa(kappa):
     off = torch.linspace(-2, 2, 9, dtype=torch.float64)[:, None] / math.sqrt(kappa)
     loss = head_of().loss(belief_of(kappa).expand(9, 2), 1 + off)
-    raw = raw_variance(torch.tensor(1 / kappa, dtype=torch.float64))
+    raw = raw_from_variance(torch.tensor(1 / kappa, dtype=torch.float64))
     gaussian = head_of(Gaussian, Line()).loss(torch.stack([raw * 0, raw]).expand(9, 2), off)
     assert torch.allclose(loss, gaussian, atol=1 / kappa)
 
@@ -85,7 +85,7 @@ def test_a_straight_column_beside_a_round_one_has_the_gaussians_terms():
     u = torch.cat([angles(seed=1), angles(seed=2)], dim=1)
     head = head_of(space=space, u=u)
     mean = torch.full((50, 1), 0.3, dtype=torch.float64)
-    raw = raw_variance(torch.full((50, 1), 0.7, dtype=torch.float64))
+    raw = raw_from_variance(torch.full((50, 1), 0.7, dtype=torch.float64))
     loss = head.loss(torch.cat([mean, raw, belief_of(2.0).expand(50, 2)], dim=1), u)
     straight = norm.logpdf((u[:, 0] - 1) / 2, 0.3, math.sqrt(0.7))
     expected = -straight - vonmises.logpdf(u[:, 1], 2.0, loc=1.0) - 2 * HALF
@@ -117,20 +117,20 @@ def test_whole_periods_change_nothing(a, b, periods):
 @pytest.mark.parametrize("kappa", KAPPAS[1:])
 def test_the_numbers_of_a_belief_are_eta_but_for_a_bound_that_is_undone(kappa):
     natural = torch.tensor([[0.6 * kappa, -0.8 * kappa]], dtype=torch.float64)
-    assert torch.allclose(concentrated(raw_natural(natural)), natural, rtol=1e-9)
-    huge = concentrated(torch.tensor([[1e9, -1e9]], dtype=torch.float64))
-    assert float(huge.norm()) == pytest.approx(MOST_CONCENTRATED)
-    assert pytest.approx(2 / VARIANCE_FLOOR) == MOST_CONCENTRATED
+    assert torch.allclose(natural_from_raw(raw_from_natural(natural)), natural, rtol=1e-9)
+    huge = natural_from_raw(torch.tensor([[1e9, -1e9]], dtype=torch.float64))
+    assert float(huge.norm()) == pytest.approx(MAX_CONCENTRATION)
+    assert pytest.approx(2 / VARIANCE_FLOOR) == MAX_CONCENTRATION
 
 
 @pytest.mark.parametrize("kappa", [0.01, 1.0, 20.0, 3e3])
 def test_the_blind_belief_has_the_mean_direction_and_solves_for_the_concentration(kappa):
     head, (u, weights) = head_of(), drawn_as(vonmises.pdf, kappa)
-    natural = concentrated(head.best_constant(u, weights))
+    natural = natural_from_raw(head.marginal_params(u, weights))
     assert float(natural.norm()) == pytest.approx(kappa, rel=1e-3)
     assert math.atan2(natural[1], natural[0]) == pytest.approx(1.0, abs=1e-4)
     entropy = math.log(2 * math.pi * ive(0, kappa)) + kappa * (1 - ive(1, kappa) / ive(0, kappa))
-    head.fit_blind(u, weights)
+    head.fit_marginal(u, weights)
     assert float(weights @ head.ceiling(u).double()) == pytest.approx(entropy - HALF, abs=1e-3)
 
 
@@ -144,7 +144,7 @@ def test_the_ceiling_of_an_even_circle_is_the_log_of_a_turn_less_the_constant(ki
 def test_the_ceiling_of_a_constant_angle_rests_on_the_most_concentrated_belief(kind):
     u = torch.full((20, 1), 2.5, dtype=torch.float64)
     found = float(head_of(kind, u=u).ceiling(u).mean())
-    assert found == pytest.approx(-0.5 * math.log(MOST_CONCENTRATED), abs=0.01)
+    assert found == pytest.approx(-0.5 * math.log(MAX_CONCENTRATION), abs=0.01)
 
 
 def test_a_mixture_of_one_is_the_plain_head():
@@ -178,7 +178,7 @@ def test_the_blind_mixture_finds_morning_and_evening():
     expected = entropy + math.log(2) - HALF  # too far apart to overlap
     found = []
     for head in (head_of(VonMisesMixture, components=2), head_of(VonMises)):
-        head.fit_blind(u, weights)
+        head.fit_marginal(u, weights)
         found.append(float(weights @ head.ceiling(u).double()))
     assert found[0] == pytest.approx(expected, abs=0.005)
     assert found[1] > expected + 1

@@ -1,13 +1,13 @@
 import pytest
 
 from cida import CIDAClassifier, CIDARegressor
-from cida.datasets import World, circle
+from cida.datasets import IndexedData, make_circle
 
 
 @pytest.fixture(scope="session")
-def world() -> World:
+def world() -> IndexedData:
     """Six discs of twelve points; u is 0, 0.2 ... 1, the first two are the source."""
-    return circle(domains=6, points=12, source_domains=2)
+    return make_circle(n_domains=6, n_per_domain=12, n_source_domains=2)
 
 
 @pytest.fixture(params=[CIDAClassifier, CIDARegressor])

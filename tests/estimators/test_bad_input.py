@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, Periodic
 
-SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 3, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
 @pytest.fixture
@@ -283,13 +283,13 @@ def test_an_index_of_three_dimensions_is_refused(kind, data):
     fit_is_refused(kind(**SMALL), data, "domain_index has 3 dimensions", "one row of numbers")
 
 
-@pytest.mark.parametrize(("index_in_encoder", "found"), [("frame", "'frame'"), (True, "True")])
+@pytest.mark.parametrize(("coordinates", "found"), [("frame", "'frame'"), (True, "True")])
 @pytest.mark.parametrize("method", ["predict", "transform"])
 def test_a_missing_index_is_refused_where_the_encoder_needs_it(
-    kind, data, world, index_in_encoder, found, method
+    kind, data, world, coordinates, found, method
 ):
-    model = kind(**SMALL, index_in_encoder=index_in_encoder).fit(**data)
-    words = "domain_index is missing", f"index_in_encoder={found}", "give the index of each row"
+    model = kind(**SMALL, coordinates=coordinates).fit(**data)
+    words = "domain_index is missing", f"coordinates={found}", "give the index of each row"
     call_is_refused(lambda: getattr(model, method)(world.x), *words)
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from cida import L2, CIDAClassifier, CIDARegressor, CidaWarning, Line, Periodic, Product
 from cida.games import GAMES, MDD
 
-SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 3, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
 def fit_is_refused(model, data, *words, error=ValueError):
@@ -42,18 +42,18 @@ def fit_is_refused(model, data, *words, error=ValueError):
         ("schedule", "x"),
         ("learning_rate", 0),
         ("learning_rate", "fast"),
-        ("averaging", 1),
+        ("ema_decay", 1),
         ("curriculum", 1.5),
-        ("balance_bins", 0),
+        ("n_balance_bins", 0),
         ("encoding_width", 0),
         ("discriminator_steps", 0),
-        ("hidden", (8, 0)),
+        ("encoder_hidden", (8, 0)),
         ("predictor_hidden", (8, 0)),
         ("predictor_hidden", 64),
-        ("index_in_encoder", "fram"),
-        ("index_in_encoder", None),
-        ("stages", 0),
-        ("stages", 2.5),
+        ("coordinates", "fram"),
+        ("coordinates", None),
+        ("curriculum_stages", 0),
+        ("curriculum_stages", 2.5),
         ("game", "adverserial"),
         ("game", None),
         ("game", L2),
@@ -172,7 +172,7 @@ def test_index_columns_in_another_order_are_refused(world):
         ({"encoder": nn.Linear(7, 3)}, ValueError, ("encoder cannot take", "(2, 2)")),
         ({"encoder": nn.Linear(2, 3).double()}, ValueError, ("encoder cannot take", "float32")),
         ({"predictor": nn.Linear(9, 2)}, ValueError, ("predictor cannot take",)),
-        ({"hidden": 64}, ValueError, ("hidden", "64")),
+        ({"encoder_hidden": 64}, ValueError, ("encoder_hidden", "64")),
         ({"callbacks": print}, TypeError, ("callbacks", "list of functions")),
     ],
 )
@@ -183,7 +183,7 @@ def test_modules_and_settings_that_do_not_fit_are_named(data, settings, error, w
 def test_score_by_index_needs_a_bin(data):
     model = CIDAClassifier(**SMALL).fit(**data)
     with pytest.raises(ValueError, match="bins is 0"):
-        model.score_by_index(**data, bins=0)
+        model.score_by_index(**data, n_bins=0)
 
 
 def test_a_misspelt_discriminator_is_named_even_in_a_plain_fit(world):

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, Line, Periodic, load
-from cida.batch import Rows
-from cida.estimators.balance import nearer, warn_label_shift
+from cida.data import IndexedDataset
+from cida.estimators.balance import warn_label_shift, weight_by_proximity
 from cida.networks import TabularEncoder
-from cida.training import near_weights
+from cida.training import proximity_weights
 
-SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 3, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
 def ages(rows=600, high=0.9, seed=0, regression=False):
@@ -34,7 +34,7 @@ def test_a_class_share_that_moves_is_told_with_what_to_do():
         r"y itself seems to depend on domain_index \(the share of one class in the source goes "
         r"from \d+% to \d+%\): an encoding that hides the index may hide y with it, and be worse "
         r"than no adaptation; compare with discriminator=None, or use game='conditional' with "
-        r"index_in_encoder=False\.$"
+        r"coordinates='raw'\.$"
     )
     with pytest.warns(CidaWarning, match=words) as caught:
         CIDAClassifier(**SMALL).fit(**ages())
@@ -51,7 +51,7 @@ def test_text_labels_and_a_source_are_read_as_ever():
     data = ages()
     source = ~np.isnan(data["y"])
     y = np.where(data["y"] == 1, "ill", "well")
-    y[~source] = "hidden"
+    y[~source] = "encoder_hidden"
     with pytest.warns(CidaWarning, match="y itself seems to depend"):
         CIDAClassifier(**SMALL).fit(data["X"], y, data["domain_index"], source=source)
 
@@ -94,7 +94,7 @@ def test_only_source_labels_are_looked_at():
 def test_rows_without_a_target_are_not_looked_at():
     u = torch.linspace(0, 1, 500).double()[:, None]
     y = (u[:, 0] > 0.5).long()
-    rows = [Rows(u.float(), y, u, u[:, 0] <= part) for part in (0.9, 1.0)]
+    rows = [IndexedDataset(u.float(), y, u, u[:, 0] <= part) for part in (0.9, 1.0)]
     with pytest.warns(CidaWarning, match="y itself"):
         warn_label_shift(Line(), rows[0])
     with warnings.catch_warnings(record=True) as caught:
@@ -111,11 +111,11 @@ def test_source_rows_are_weighted_by_their_distance_to_the_nearest_target_row():
     hour = torch.from_numpy(rng.uniform(0, 24, (300, 1)))
     labelled = (hour[:, 0] > 4) & (hour[:, 0] < 20)
     given = torch.from_numpy(rng.uniform(0.5, 2, 300)).float()
-    rows = Rows(torch.zeros(300, 1), torch.zeros(300, 1), hour, labelled, given)
-    found = nearer(Periodic(24), rows, 0.4).weight
+    rows = IndexedDataset(torch.zeros(300, 1), torch.zeros(300, 1), hour, labelled, given)
+    found = weight_by_proximity(Periodic(24), rows, 0.4).weight
     gap = (hour[labelled] - hour[~labelled].T).abs()
     distance = torch.minimum(gap, 24 - gap).min(1).values
-    expected = given[labelled] * near_weights(distance, 0.4).float()
+    expected = given[labelled] * proximity_weights(distance, 0.4).float()
     assert torch.allclose(found[labelled], expected, atol=1e-4)
     assert torch.equal(found[~labelled], given[~labelled])
     assert torch.equal(rows.weight, given)
@@ -131,9 +131,9 @@ def test_nearness_is_the_same_as_these_sample_weights():
     u = torch.from_numpy(data["domain_index"])[:, None]
     distance = Line().fit(u).distance_to_set(u[known], u[~known])
     weight = np.ones(len(u))
-    weight[known] = near_weights(distance, 0.3).numpy()
-    settings = {**SMALL, "steps": 20, "index_in_encoder": False}
-    near = CIDAClassifier(nearness=0.3, **settings).fit(**data)
+    weight[known] = proximity_weights(distance, 0.3).numpy()
+    settings = {**SMALL, "steps": 20, "coordinates": "raw"}
+    near = CIDAClassifier(proximity=0.3, **settings).fit(**data)
     same = CIDAClassifier(**settings).fit(**data, sample_weight=weight)
     plain = CIDAClassifier(**settings).fit(**data)
     encoded = [model.transform(data["X"]) for model in (near, same, plain)]
@@ -157,7 +157,7 @@ def test_what_holds_near_the_target_is_learned_where_it_counts_most(discriminato
     right = {}
     for nearness in (0.3, 1.0):
         model = CIDAClassifier(
-            discriminator, nearness=nearness, index_in_encoder=False, hidden=(16,), steps=150,
+            discriminator, proximity=nearness, coordinates="raw", encoder_hidden=(16,), steps=150,
             learning_rate=5e-3, game="conditional", random_state=0,
         )  # fmt: skip
         model.fit(x, y, domain_index=u)
@@ -166,10 +166,10 @@ def test_what_holds_near_the_target_is_learned_where_it_counts_most(discriminato
     assert right[1.0] < 0.2
 
 
-@pytest.mark.parametrize("nearness", [0, 0.001])
+@pytest.mark.parametrize("proximity", [0, 0.001])
 def test_the_smallest_nearness_still_fits(nearness):
     data = ages(rows=300, high=0.5)
-    model = CIDAClassifier(nearness=nearness, **SMALL).fit(**data)
+    model = CIDAClassifier(proximity=nearness, **SMALL).fit(**data)
     assert np.isfinite(model.predict_proba(data["X"], domain_index=data["domain_index"])).all()
 
 
@@ -190,8 +190,8 @@ def test_weight_decay_shrinks_what_no_gradient_moves_by_its_closed_form():
     weights = []
     for decay in (0.0, 2.0):
         model = CIDAClassifier(
-            None, weight_decay=decay, learning_rate=0.01, schedule="constant", averaging=0,
-            index_in_encoder=False, **{**SMALL, "steps": 30},
+            None, weight_decay=decay, learning_rate=0.01, schedule="constant", ema_decay=0,
+            coordinates="raw", **{**SMALL, "steps": 30},
         )  # fmt: skip
         model.fit(**data)
         weights.append(model.game_.encoder.body[0].weight[:, 2])
@@ -245,7 +245,7 @@ def test_in_windows_what_drifts_along_the_index_stands_still():
     right = {}
     for mode in ("windows", False):
         model = CIDAClassifier(
-            None, index_in_encoder=mode, hidden=(16,), steps=150, learning_rate=5e-3,
+            None, coordinates=mode, encoder_hidden=(16,), steps=150, learning_rate=5e-3,
             random_state=0,
         )  # fmt: skip
         model.fit(**data)
@@ -259,8 +259,8 @@ def test_in_windows_what_drifts_along_the_index_stands_still():
 @pytest.mark.parametrize("space", [None, Periodic(3)], ids=repr)
 def test_a_model_in_windows_is_saved_and_loaded(kind, tmp_path, space):
     data, _ = drifting(400)
-    settings = {"nearness": 0.5, "weight_decay": 0.1, "predictor_hidden": ()}
-    model = kind(index_in_encoder="windows", space=space, **settings, **SMALL).fit(**data)
+    settings = {"proximity": 0.5, "weight_decay": 0.1, "predictor_hidden": ()}
+    model = kind(coordinates="windows", space=space, **settings, **SMALL).fit(**data)
     assert isinstance(model.game_.encoder, TabularEncoder)
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
@@ -273,15 +273,15 @@ def test_a_model_in_windows_is_saved_and_loaded(kind, tmp_path, space):
 
 def test_a_model_in_windows_needs_the_index_to_predict():
     data, _ = drifting(300)
-    model = CIDAClassifier(index_in_encoder="windows", **SMALL).fit(**data)
-    with pytest.raises(ValueError, match=r"domain_index is missing.*index_in_encoder='windows'"):
+    model = CIDAClassifier(coordinates="windows", **SMALL).fit(**data)
+    with pytest.raises(ValueError, match=r"domain_index is missing.*coordinates='windows'"):
         model.predict(data["X"])
 
 
 def test_several_index_numbers_can_have_windows(kind):
     data, _ = drifting(400)
     u = np.stack([data["domain_index"], np.cos(data["domain_index"])], axis=1)
-    model = kind(index_in_encoder="windows", **SMALL).fit(data["X"], data["y"], u)
+    model = kind(coordinates="windows", **SMALL).fit(data["X"], data["y"], u)
     assert model.game_.encoder.windows.places.shape[1] == 2
     assert np.isfinite(model.transform(data["X"], domain_index=u)).all()
 
@@ -292,17 +292,17 @@ def test_several_index_numbers_can_have_windows(kind):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("nearness", -0.1, "nearness must be a number of at least 0, got -0.1"),
-        ("nearness", 1.5, "nearness must be at most 1.0, got 1.5"),
-        ("nearness", np.nan, "nearness must be a number of at least 0, got nan"),
-        ("nearness", None, "nearness must be a number of at least 0, got None"),
-        ("nearness", "near", "nearness must be a number of at least 0, got 'near'"),
+        ("proximity", -0.1, "nearness must be a number of at least 0, got -0.1"),
+        ("proximity", 1.5, "nearness must be at most 1.0, got 1.5"),
+        ("proximity", np.nan, "nearness must be a number of at least 0, got nan"),
+        ("proximity", None, "nearness must be a number of at least 0, got None"),
+        ("proximity", "near", "nearness must be a number of at least 0, got 'near'"),
         ("weight_decay", -1, "weight_decay must be a number of at least 0, got -1"),
         ("weight_decay", np.nan, "weight_decay must be a number of at least 0, got nan"),
         ("weight_decay", "much", "weight_decay must be a number of at least 0, got 'much'"),
         ("predictor_hidden", None, "predictor_hidden must hold layer widths of at least 1, got"),
-        ("hidden", (), r"hidden must hold layer widths of at least 1, got \(\)"),
-        ("index_in_encoder", "window", "'axes', 'windows', True or False, got 'window'"),
+        ("encoder_hidden", (), r"hidden must hold layer widths of at least 1, got \(\)"),
+        ("coordinates", "window", "'axes', 'windows', True or False, got 'window'"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(kind, data, name, value, words):
@@ -311,6 +311,6 @@ def test_a_value_that_cannot_work_is_refused_by_name(kind, data, name, value, wo
 
 
 def test_windows_belong_to_the_built_in_encoder(kind, data):
-    words = "index_in_encoder is 'windows'.*encoder is your own; put cida.networks.IndexWindows"
+    words = "coordinates is 'windows'.*encoder is your own; put cida.coordinates.IndexWindows"
     with pytest.raises(ValueError, match=words):
-        kind(encoder=nn.Linear(2, 3), index_in_encoder="windows", **SMALL).fit(**data)
+        kind(encoder=nn.Linear(2, 3), coordinates="windows", **SMALL).fit(**data)

@@ -11,19 +11,20 @@ from safetensors.torch import save_file
 from torch import nn
 
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, load
-from cida.batch import Rows
-from cida.datasets import circle, irrelevant_index
-from cida.diagnostics import Facts, Finding
-from cida.estimators.checkup import facts_in
-from cida.training.checkpoint import read_model_file
+from cida.data import IndexedDataset
+from cida.datasets import make_circle, make_irrelevant_index
+from cida.doctor.diagnose import Diagnosis
+from cida.doctor.fit_summary import FitSummary
+from cida.estimators.checkup import read_summary
+from cida.io.tensors import read_model_file
 
-SMALL = {"hidden": (16,), "encoding_width": 4, "random_state": 100}
+SMALL = {"encoder_hidden": (16,), "encoding_width": 4, "random_state": 100}
 LONG = {**SMALL, "steps": 210, "batch_size": 32, "learning_rate": 5e-3}
 
 
 @pytest.fixture(scope="module")
 def world():
-    return irrelevant_index(400, seed=100)
+    return make_irrelevant_index(400, seed=100)
 
 
 def fit(model, world, **more):
@@ -40,7 +41,7 @@ def weak(world):
 
 def test_a_finding_is_kept_and_warned_of_at_the_line_that_called_fit(weak):
     model, caught = weak
-    (finding,) = model.findings_
+    (finding,) = model.diagnoses_
     assert finding.fault == "encoder-collapsed"
     (warning,) = caught
     assert str(warning.message) == str(finding)
@@ -49,8 +50,8 @@ def test_a_finding_is_kept_and_warned_of_at_the_line_that_called_fit(weak):
 
 def test_facts_of_a_healthy_fit(world):
     model = fit(CIDAClassifier(**LONG), world)  # a warning would be an error here
-    facts = model.facts_
-    assert model.findings_ == []
+    facts = model.summary_
+    assert model.diagnoses_ == []
     assert (facts.source_rows, facts.target_rows) == (world.source.sum(), (~world.source).sum())
     assert (facts.classes, facts.steps, facts.lambda_d) == (2, 210, 1.0)
     assert facts.adapts
@@ -68,11 +69,11 @@ def test_the_shares_of_one_class_are_those_of_the_predictions(world):
     model = fit(CIDAClassifier(**LONG), world)
     said = model.predict(world.x, domain_index=world.u)
     share = said[world.source].mean()
-    assert model.facts_.same_source == pytest.approx(max(share, 1 - share))
+    assert model.summary_.same_source == pytest.approx(max(share, 1 - share))
     target = np.flatnonzero(~world.source)
     far = target[np.argsort(world.u[target])[-(len(target) // 4) :]]
     share = said[far].mean()
-    assert model.facts_.same_far == pytest.approx(max(share, 1 - share))
+    assert model.summary_.same_far == pytest.approx(max(share, 1 - share))
 
 
 def test_a_handful_of_far_rows_says_nothing_of_the_predictions(world):
@@ -80,14 +81,14 @@ def test_a_handful_of_far_rows_says_nothing_of_the_predictions(world):
     labels = world.training_labels[kept]
     model = CIDAClassifier(None, **{**SMALL, "steps": 3})
     model.fit(world.x[kept], labels, domain_index=world.u[kept])
-    assert model.facts_.same_far is None
+    assert model.summary_.same_far is None
 
 
 def test_the_spread_of_z_is_that_of_transform(world):
     model = fit(CIDAClassifier(**LONG), world)
     z = model.transform(world.x, domain_index=world.u)
-    assert model.facts_.encoding_spread == pytest.approx(np.sqrt(z.var(0).mean()), rel=1e-4)
-    assert model.facts_.encoding_size == pytest.approx(np.sqrt((z**2).mean()), rel=1e-4)
+    assert model.summary_.encoding_spread == pytest.approx(np.sqrt(z.var(0).mean()), rel=1e-4)
+    assert model.summary_.encoding_size == pytest.approx(np.sqrt((z**2).mean()), rel=1e-4)
 
 
 def test_labels_of_the_target_change_no_fact(world):
@@ -95,7 +96,7 @@ def test_labels_of_the_target_change_no_fact(world):
     for labels in (world.y, np.where(world.source, world.y, 1 - world.y)):
         model = CIDAClassifier(**LONG)
         model.fit(world.x, labels, domain_index=world.u, source=world.source)
-        found.append(model.facts_)
+        found.append(model.summary_)
     assert found[0] == found[1]
 
 
@@ -111,43 +112,43 @@ def test_the_checkup_leaves_the_random_state_alone(world):
         {"discriminator": None},
         {"stochastic": "gaussian"},
         {"game": "distance-correlation"},
-        {"encoder": nn.Sequential(nn.Linear(4, 8), nn.Tanh()), "index_in_encoder": False},
+        {"encoder": nn.Sequential(nn.Linear(4, 8), nn.Tanh()), "coordinates": "raw"},
     ],
     ids=str,
 )
 def test_every_kind_of_model_has_facts(kind, world, settings):
     model = fit(kind(**{**SMALL, "steps": 3, **settings}), world)
-    assert model.facts_.complete
-    assert model.facts_.encoding_spread > 0
-    assert model.facts_.adapts == ("discriminator" not in settings)
-    assert (model.facts_.classes is None) == (kind is CIDARegressor)
-    assert model.findings_ == []
+    assert model.summary_.complete
+    assert model.summary_.encoding_spread > 0
+    assert model.summary_.adapts == ("discriminator" not in settings)
+    assert (model.summary_.classes is None) == (kind is CIDARegressor)
+    assert model.diagnoses_ == []
 
 
 def test_rows_made_by_the_user_have_facts_too(world):
-    rows = Rows(
+    rows = IndexedDataset(
         torch.from_numpy(world.x).float(),
         torch.from_numpy(world.y),
         torch.from_numpy(world.u),
         torch.from_numpy(world.source),
     )
-    model = CIDAClassifier(**{**SMALL, "steps": 3}).fit_rows(rows)
-    assert model.facts_.source_rows == world.source.sum()
+    model = CIDAClassifier(**{**SMALL, "steps": 3}).fit_dataset(rows)
+    assert model.summary_.source_rows == world.source.sum()
 
 
 def test_without_an_index_there_is_nothing_to_examine(kind, world):
     model = kind(**LONG).fit(world.x, world.y)
-    assert model.findings_ == []
-    assert not model.facts_.indexed
-    assert not model.facts_.complete
+    assert model.diagnoses_ == []
+    assert not model.summary_.indexed
+    assert not model.summary_.complete
 
 
 @pytest.mark.filterwarnings("ignore::cida.CidaWarning")  # it is no long training
 def test_a_model_with_labels_everywhere_does_not_lack_a_target(kind):
-    data = circle(domains=6, points=60, source_domains=6, seed=100)
+    data = make_circle(n_domains=6, n_per_domain=60, n_source_domains=6, seed=100)
     model = kind(discriminator=None, **LONG).fit(data.x, data.y, domain_index=data.u)
-    assert model.facts_.target_rows == 0
-    assert "too-few-rows" not in [finding.fault for finding in model.findings_]
+    assert model.summary_.target_rows == 0
+    assert "too-few-rows" not in [finding.fault for finding in model.diagnoses_]
 
 
 def test_labels_that_move_are_warned_of_once_and_found():
@@ -160,8 +161,8 @@ def test_labels_that_move_are_warned_of_once_and_found():
         model.fit(x, np.where(u <= 1, y, np.nan), domain_index=u)
     told = [str(warning.message) for warning in caught]
     assert sum("y itself seems to depend on domain_index" in words for words in told) == 1
-    assert model.findings_[0].fault == "label-shift"
-    assert "the share of one class in the source goes from" in model.findings_[0].found
+    assert model.diagnoses_[0].fault == "label-shift"
+    assert "the share of one class in the source goes from" in model.diagnoses_[0].found
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -171,8 +172,8 @@ def test_facts_and_findings_are_saved_and_loaded(weak, tmp_path):
     model, _ = weak
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    assert again.facts_ == model.facts_
-    assert again.findings_ == model.findings_
+    assert again.summary_ == model.summary_
+    assert again.diagnoses_ == model.diagnoses_
     again.save(tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == (tmp_path / "model").read_bytes()
 
@@ -186,12 +187,12 @@ def test_a_file_of_before_there_were_facts_still_loads(weak, tmp_path, world):
     del header["facts"], header["findings"]
     save_file(tensors, tmp_path / "old", metadata={"cida": json.dumps(header)})
     again = load(tmp_path / "old")
-    assert again.findings_ == []
-    assert not again.facts_.complete
-    assert again.facts_.steps == 210
-    assert again.facts_.weight_decay == 200.0
+    assert again.diagnoses_ == []
+    assert not again.summary_.complete
+    assert again.summary_.steps == 210
+    assert again.summary_.weight_decay == 200.0
     again.save(tmp_path / "anew")  # and can be saved again
-    assert load(tmp_path / "anew").facts_ == again.facts_
+    assert load(tmp_path / "anew").summary_ == again.summary_
     assert np.array_equal(
         again.predict(world.x, domain_index=world.u), model.predict(world.x, domain_index=world.u)
     )
@@ -200,21 +201,21 @@ def test_a_file_of_before_there_were_facts_still_loads(weak, tmp_path, world):
 @pytest.mark.filterwarnings("ignore::cida.CidaWarning")
 def test_the_header_alone_tells_the_facts_of_a_model_with_modules_of_ones_own(world, tmp_path):
     encoder = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
-    model = fit(CIDAClassifier(encoder=encoder, index_in_encoder=False, **LONG), world)
+    model = fit(CIDAClassifier(encoder=encoder, coordinates="raw", **LONG), world)
     model.save(tmp_path / "model")
     _, header = read_model_file(tmp_path / "model")
-    assert facts_in(header) == model.facts_
-    assert facts_in(header).own_encoder
+    assert read_summary(header) == model.summary_
+    assert read_summary(header).has_custom_encoder
 
 
 def test_a_finding_reads_as_one_warning():
-    finding = Finding("not-converged", "It was not done.", "Raise steps from 1 to 2.")
+    finding = Diagnosis("not-converged", "It was not done.", "Raise steps from 1 to 2.")
     assert str(finding) == "not-converged: It was not done. Raise steps from 1 to 2."
 
 
 def test_a_fit_that_is_repeated_has_the_same_facts(world):
-    first, second = (fit(CIDAClassifier(**LONG), world).facts_ for _ in range(2))
-    assert isinstance(first, Facts)
+    first, second = (fit(CIDAClassifier(**LONG), world).summary_ for _ in range(2))
+    assert isinstance(first, FitSummary)
     assert first == second
 
 
@@ -222,4 +223,4 @@ def test_warnings_can_be_silenced_and_findings_stay(world):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
         model = fit(CIDAClassifier(lambda_d=0.0, **LONG), world)
-    assert isinstance(model.findings_, list)
+    assert isinstance(model.diagnoses_, list)

@@ -8,7 +8,7 @@ import torch
 
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, Line, Periodic, Product
 
-SMALL = {"steps": 5, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 5, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
 def weights(model):
@@ -252,7 +252,7 @@ def test_score_by_index_of_the_regressor_is_the_root_mean_squared_error(world):
     arguments = {"domain_index": world.u, "source": world.source}
     model = CIDARegressor(**SMALL).fit(world.x, truth, **arguments)
     error = (model.predict(world.x, domain_index=world.u) - truth) ** 2
-    cells = model.score_by_index(world.x, truth, world.u, bins=2)
+    cells = model.score_by_index(world.x, truth, world.u, n_bins=2)
     groups = [world.u < 0.5, world.u > 0.5]
     assert [c.score for c in cells] == pytest.approx([np.sqrt(error[g].mean()) for g in groups])
 
@@ -327,18 +327,18 @@ def test_frames_name_the_features_and_the_encoding(world):
         model.predict(frame.rename(columns={"north": "south"}))
 
 
-@pytest.mark.parametrize("index_in_encoder", ["auto", True])
-def test_fit_transform_is_fit_then_transform(world, kind, index_in_encoder):
-    model = kind(**SMALL, index_in_encoder=index_in_encoder)
+@pytest.mark.parametrize("coordinates", ["auto", "learned"])
+def test_fit_transform_is_fit_then_transform(world, kind, coordinates):
+    model = kind(**SMALL, coordinates=coordinates)
     encoding = model.fit_transform(world.x, world.training_labels, domain_index=world.u)
     assert np.array_equal(encoding, model.transform(world.x, domain_index=world.u))
 
 
-@pytest.mark.parametrize("index_in_encoder", ["auto", False, True])
-def test_periodic_and_product_spaces_wrap_around(kind, world, index_in_encoder):
+@pytest.mark.parametrize("coordinates", ["auto", "raw", "learned"])
+def test_periodic_and_product_spaces_wrap_around(kind, world, coordinates):
     u = np.stack([world.u * 20, world.u**2], axis=1)
     space = Product([Periodic(24), Line()])
-    model = kind(**SMALL, space=space, index_in_encoder=index_in_encoder)
+    model = kind(**SMALL, space=space, coordinates=coordinates)
     model.fit(world.x, world.training_labels, domain_index=u)
     here = model.predict(world.x, domain_index=u)
     around = model.predict(world.x, domain_index=u + np.array([24, 0]))

@@ -25,7 +25,7 @@ from cida import (
 )
 from cida.training import Event
 
-SMALL = {"steps": 5, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 5, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
 def weights(model):
@@ -95,9 +95,9 @@ def test_a_fit_that_breaks_puts_the_random_state_back(data):
 # --- scaling ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("index_in_encoder", ["auto", False])
-def test_standardising_takes_the_units_of_x_away(kind, data, index_in_encoder):
-    options = {**SMALL, "index_in_encoder": index_in_encoder}
+@pytest.mark.parametrize("coordinates", ["auto", "raw"])
+def test_standardising_takes_the_units_of_x_away(kind, data, coordinates):
+    options = {**SMALL, "coordinates": coordinates}
     model = kind(**options).fit(**data)
     moved = {**data, "X": data["X"] * [1000, 0.01] + [-300, 7]}
     other = kind(**options).fit(**moved)
@@ -105,7 +105,7 @@ def test_standardising_takes_the_units_of_x_away(kind, data, index_in_encoder):
 
 
 def test_without_standardising_the_units_of_x_count(kind, data):
-    options = {**SMALL, "standardise": False, "index_in_encoder": False}
+    options = {**SMALL, "standardize": False, "coordinates": "raw"}
     raw = kind(**options).fit(**data)
     moved = kind(**options).fit(**{**data, "X": data["X"] * 100})
     assert not np.allclose(raw.transform(data["X"]), moved.transform(data["X"] * 100), atol=0.1)
@@ -123,9 +123,9 @@ def test_the_units_of_y_come_back_out_of_the_regressor(data):
     assert np.allclose(other.predict(**at(data)), expected, rtol=1e-4, atol=0.5)
 
 
-@pytest.mark.parametrize("index_in_encoder", ["auto", False])
-def test_the_units_of_u_do_not_change_the_game(kind, data, index_in_encoder):
-    options = {**SMALL, "index_in_encoder": index_in_encoder}
+@pytest.mark.parametrize("coordinates", ["auto", "raw"])
+def test_the_units_of_u_do_not_change_the_game(kind, data, coordinates):
+    options = {**SMALL, "coordinates": coordinates}
     model = kind(**options).fit(**data)
     moved = {**data, "domain_index": data["domain_index"] * 365.25 + 1900}
     other = kind(**options).fit(**moved)
@@ -231,7 +231,7 @@ def test_the_settings_of_an_instance_are_used(data):
 
 
 def test_source_only_never_looks_at_the_target(kind, data, world):
-    options = {**SMALL, "discriminator": None, "standardise": False, "index_in_encoder": False}
+    options = {**SMALL, "discriminator": None, "standardize": False, "coordinates": "raw"}
     model = kind(**options).fit(**data)
     moved = {
         **data,
@@ -242,7 +242,7 @@ def test_source_only_never_looks_at_the_target(kind, data, world):
 
 
 def test_the_adversary_does_look_at_the_target(kind, data, world):
-    options = {**SMALL, "standardise": False, "ceiling": False, "index_in_encoder": False}
+    options = {**SMALL, "standardize": False, "ceiling": False, "coordinates": "raw"}
     moved = {**data, "X": np.where(world.source[:, None], world.x, world.x[::-1])}
     model, other = kind(**options).fit(**data), kind(**options).fit(**moved)
     assert not np.array_equal(model.transform(world.x), other.transform(world.x))
@@ -264,7 +264,7 @@ class Seen(nn.Module):
 
 def test_an_encoder_of_x_and_u_sees_the_embedding(kind, data):
     data["domain_index"] = data["domain_index"] * 300
-    options = {**SMALL, "encoder": Seen(4), "index_in_encoder": True, "space": Periodic(360)}
+    options = {**SMALL, "encoder": Seen(4), "coordinates": "learned", "space": Periodic(360)}
     model = kind(**options).fit(**data)
     here = model.transform(data["X"], domain_index=data["domain_index"])
     assert here.shape == (72, 3)

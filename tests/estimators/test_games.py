@@ -8,7 +8,7 @@ from torch import nn
 from cida import CIDAClassifier, CIDARegressor, Histogram, load
 from cida.games import GAMES, Adversarial, SourceOnly
 
-SMALL = {"steps": 20, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 20, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
 @pytest.fixture
@@ -101,15 +101,15 @@ def stages_of(model):
     return sorted({event.active for event in model.history_})
 
 
-@pytest.mark.parametrize("stages", [1, 4])
+@pytest.mark.parametrize("curriculum_stages", [1, 4])
 def test_the_range_widens_in_as_many_stages_as_asked_for(data, stages):
     # Two bins of six are the source, 0.2 apart: four stages add one bin each.
-    model = CIDAClassifier(curriculum=1.0, stages=stages, **SMALL).fit(**data)
+    model = CIDAClassifier(curriculum=1.0, curriculum_stages=stages, **SMALL).fit(**data)
     assert stages_of(model) == pytest.approx([3 / 6, 4 / 6, 5 / 6, 1] if stages == 4 else [1])
 
 
 def test_cua_goes_from_near_to_far_without_being_asked_and_others_do_not(data):
-    model = CIDAClassifier(game="cua", stages=5, **SMALL).fit(**data)
+    model = CIDAClassifier(game="cua", curriculum_stages=5, **SMALL).fit(**data)
     assert stages_of(model) == pytest.approx([2 / 6, 3 / 6, 4 / 6, 5 / 6, 1])
     u = torch.from_numpy(data["domain_index"])
     assert torch.equal(model.game_.memory.known, u < 0.9)  # all but the last bin
@@ -120,7 +120,12 @@ def test_cua_goes_from_near_to_far_without_being_asked_and_others_do_not(data):
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("batch_norm", [False, True])
 def test_every_game_comes_back(data, rows, tmp_path, game, batch_norm):
-    settings = {"game": game, "batch_norm": batch_norm, "predictor_hidden": (6, 5), "stages": 3}
+    settings = {
+        "game": game,
+        "batch_norm": batch_norm,
+        "predictor_hidden": (6, 5),
+        "curriculum_stages": 3,
+    }
     model = CIDAClassifier(**SMALL, **settings).fit(**data)
     model.save(tmp_path / "model.cida")
     again = load(tmp_path / "model.cida")

@@ -11,10 +11,10 @@ from torch import nn
 
 import cida
 from cida.estimators.header import read_classes
-from cida.estimators.table import TableModel, hold_out, read_rows
+from cida.estimators.table import TableModel, encode_rows, hold_out
 from cida.estimators.table_predictor import TablePredictor
 from cida.networks import SignalEncoder, TabularEncoder
-from cida.tables import Question, open_table, read_table
+from cida.tables import ColumnRoles, open_table, read_table
 
 
 class nothing:
@@ -45,8 +45,8 @@ def folder(tmp_path_factory):
     """A model of a table in its folder, as cida fit leaves it."""
     folder = tmp_path_factory.mktemp("ward")
     ward(300, seed=100).to_csv(folder / "ward.csv", index=False)
-    data = read_table(open_table(folder / "ward.csv"), Question("outcome", ("age",)))
-    rows, held = read_rows(data, folder / "rows"), hold_out(data, 100)
+    data = read_table(open_table(folder / "ward.csv"), ColumnRoles("outcome", ("age",)))
+    rows, held = encode_rows(data, folder / "rows"), hold_out(data, 100)
     settings = {"steps": 10, "discriminator": "l2"}
     TableModel.fit(data, rows, held, settings, (100, 101), lambda s: nothing()).save(folder, {})
     return folder
@@ -63,7 +63,7 @@ def test_a_tables_model_predicts_alike_from_every_kind_of_table(folder, tmp_path
         pl.from_pandas(frame),
         pa.Table.from_pandas(frame),
         pa.RecordBatch.from_pandas(frame),
-        {name: frame[name].to_numpy() for name in model.needed},
+        {name: frame[name].to_numpy() for name in model.required_columns},
         frame[["sex", "age", "came", "pulse"]].set_index(np.arange(40) + 7),
         tmp_path / "new.csv",
         str(tmp_path / "new.parquet"),
@@ -75,7 +75,7 @@ def test_a_tables_model_predicts_alike_from_every_kind_of_table(folder, tmp_path
 
 def test_a_tables_model_is_the_mean_that_cida_predict_writes(folder):
     frame, model = ward(30, seed=102), TableModel.load(folder)
-    want = model.predict(*model.read(pa.RecordBatch.from_pandas(frame)))
+    want = model.predict(*model.read_batch(pa.RecordBatch.from_pandas(frame)))
     assert np.array_equal(cida.load(folder).predict_proba(frame), want)
 
 
@@ -111,9 +111,9 @@ def test_what_is_no_table_is_told(folder):
 def test_a_regression_has_no_probabilities(tmp_path):
     frame = ward(200, seed=105).assign(outcome=lambda f: (2 * f["age"]).where(f["age"] < 55))
     frame.to_csv(tmp_path / "stay.csv", index=False)
-    question = Question("outcome", ("age",), regression=True)
+    question = ColumnRoles("outcome", ("age",), regression=True)
     data = read_table(open_table(tmp_path / "stay.csv"), question)
-    rows, held = read_rows(data, tmp_path / "rows"), hold_out(data, 100)
+    rows, held = encode_rows(data, tmp_path / "rows"), hold_out(data, 100)
     TableModel.fit(data, rows, held, {"steps": 5}, (100,), lambda s: nothing()).save(tmp_path, {})
     model = cida.load(tmp_path)
     assert model.classes_ is None
@@ -129,7 +129,7 @@ def signals(**settings):
     rng = np.random.default_rng(100)
     x, u = rng.normal(size=(40, 1, 100)).astype(np.float32), rng.uniform(0, 1, 40)
     y = np.where(u > 0.5, -1, np.arange(40) % 2)
-    model = cida.CIDAClassifier(**settings, index_in_encoder=True, steps=2, random_state=100)
+    model = cida.CIDAClassifier(**settings, coordinates="learned", steps=2, random_state=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cida.CidaWarning)
         return model.fit(x, y, domain_index=u), x, u

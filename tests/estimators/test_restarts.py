@@ -6,10 +6,10 @@ import torch
 from sklearn.base import clone
 
 from cida import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
-from cida.datasets import drifting_regression, hours, moons
-from cida.diagnostics import VALIDATORS, Validator
+from cida.datasets import make_drifting_regression, make_hours, make_rotating_moons
+from cida.selection.validators import VALIDATORS, Validator
 
-QUICK = {"steps": 40, "index_in_encoder": False, "random_state": 7}
+QUICK = {"steps": 40, "coordinates": "raw", "random_state": 7}
 
 
 def weights(model):
@@ -31,13 +31,13 @@ class Favourite(Validator):
     def __init__(self, number):
         self.number = number
 
-    def scores(self, field, candidates):
+    def scores(self, validation_set, candidates):
         return [float(number == self.number) for number in range(len(candidates))]
 
 
 @pytest.fixture(scope="module")
 def world():
-    return moons(rows=900, seed=111)
+    return make_rotating_moons(n_samples=900, seed=111)
 
 
 class TestRestarts:
@@ -45,7 +45,7 @@ class TestRestarts:
         alone = fitted(world)
         first = fitted(world, restarts=3, validator=Favourite(0))
         assert alone.selection_ is None
-        assert first.selection_.kept == 0
+        assert first.selection_.selected_index == 0
         assert equal(weights(alone), weights(first))
 
     def test_the_run_that_the_validator_likes_best_is_kept(self, world):
@@ -57,7 +57,7 @@ class TestRestarts:
         selection = fitted(world, restarts=3).selection_
         assert selection.validator == "Consensus"
         assert len(selection.scores) == 3
-        assert selection.kept in (0, int(np.argmax(selection.scores)))
+        assert selection.selected_index in (0, int(np.argmax(selection.scores)))
 
     def test_history_and_weights_are_of_the_same_game(self, world):
         second = fitted(world, restarts=2, validator=Favourite(1))
@@ -68,12 +68,12 @@ class TestRestarts:
         assert equal(weights(fitted(world, restarts=2)), weights(fitted(world, restarts=2)))
 
     def test_without_a_target_one_game_is_played(self, world):
-        model = CIDAClassifier(**QUICK, restarts=4, discriminator=None)
+        model = CIDAClassifier(**QUICK, n_restarts=4, discriminator=None)
         assert model.fit(world.x, world.y, domain_index=world.u).selection_ is None
 
     def test_a_regressor_has_restarts_too(self):
-        world = drifting_regression(rows=600, seed=111)
-        model = CIDARegressor(**QUICK, restarts=2)
+        world = make_drifting_regression(n_samples=600, seed=111)
+        model = CIDARegressor(**QUICK, n_restarts=2)
         model.fit(world.x, world.training_labels, domain_index=world.u)
         assert len(model.selection_.scores) == 2
 
@@ -84,7 +84,7 @@ class TestRestarts:
     @pytest.mark.parametrize(
         ("settings", "words"),
         [
-            ({"restarts": 0}, "restarts must be a whole number of at least 1, got 0"),
+            ({"n_restarts": 0}, "restarts must be a whole number of at least 1, got 0"),
             ({"validator": "luck"}, "validator is 'luck'; known are consensus"),
         ],
     )
@@ -98,10 +98,10 @@ class TestSearch:
         grid = {"lambda_d": [0.2, 5.0], "discriminator": ["l2", "histogram"]}
         search = CIDASearch(CIDAClassifier(**QUICK), grid)
         search.fit(world.x, world.training_labels, domain_index=world.u)
-        assert len(search.tried_) == 4
-        best = max(search.tried_, key=lambda tried: tried.score)
-        assert search.best_settings_ == best.settings
-        for name, value in best.settings.items():
+        assert len(search.results_) == 4
+        best = max(search.results_, key=lambda tried: tried.score)
+        assert search.best_params_ == best.params
+        for name, value in best.params.items():
             assert getattr(search.best_estimator_, name) == value
 
     @pytest.mark.parametrize("validator", VALIDATORS)
@@ -112,7 +112,7 @@ class TestSearch:
         assert search.predict_proba(world.x).shape == (len(world.y), 2)
 
     def test_a_regression_is_searched_too(self):
-        world = drifting_regression(rows=600, seed=111)
+        world = make_drifting_regression(n_samples=600, seed=111)
         search = CIDASearch(CIDARegressor(**QUICK), {"lambda_d": [0.5, 2.0]})
         search.fit(world.x, world.training_labels, domain_index=world.u)
         assert search.score(world.x, world.y) <= 1
@@ -126,11 +126,11 @@ class TestExpectedAccuracy:
     @pytest.fixture(scope="class")
     @classmethod
     def found(cls):
-        world = hours(rows=1500, seed=112)
+        world = make_hours(n_samples=1500, seed=112)
         model = CIDAClassifier(steps=400, random_state=0)
         model.fit(world.x, world.training_labels, domain_index=world.u)
         with pytest.warns(CidaWarning, match="farther from the source"):
-            cells = model.expected_accuracy(world.x, world.training_labels, world.u)
+            cells = model.expected_score(world.x, world.training_labels, world.u)
         return world, model, cells
 
     def test_it_is_near_the_truth(self, found):
@@ -160,20 +160,20 @@ class TestExpectedAccuracy:
         world, model, _ = found
         before = weights(model)
         with pytest.warns(CidaWarning):
-            model.expected_accuracy(world.x, world.training_labels, world.u, bins=5)
+            model.expected_score(world.x, world.training_labels, world.u, bins=5)
         assert equal(before, weights(model))
 
     def test_the_second_training_is_as_long_as_the_first(self, monkeypatch):
-        world = hours(rows=400, seed=113)
+        world = make_hours(n_samples=400, seed=113)
         model = CIDAClassifier(random_state=0)
         monkeypatch.setattr("cida.estimators.schedule._default_steps", lambda m, r, b: 30)
         model.fit(world.x, world.training_labels, domain_index=world.u)
         monkeypatch.setattr("cida.estimators.schedule._default_steps", lambda m, r, b: 1 / 0)
         with pytest.warns(CidaWarning, match="farther from the source"):
-            assert model.expected_accuracy(world.x, world.training_labels, world.u)
+            assert model.expected_score(world.x, world.training_labels, world.u)
 
     def test_a_model_without_an_index_is_refused(self):
-        world = moons(rows=300, seed=111)
+        world = make_rotating_moons(n_samples=300, seed=111)
         model = CIDAClassifier(steps=5).fit(world.x, world.y)
         with pytest.raises(ValueError, match="no index to look along"):
-            model.expected_accuracy(world.x, world.y, world.u)
+            model.expected_score(world.x, world.y, world.u)

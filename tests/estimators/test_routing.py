@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cida import CIDAClassifier, CIDARegressor, Histogram
 
-SMALL = {"steps": 5, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 5, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)  # every index in every fold
 
 
@@ -38,8 +38,8 @@ def pipeline(kind=CIDAClassifier, **options):
 @pytest.mark.parametrize("kind", [CIDAClassifier, CIDARegressor])
 def test_a_pipeline_hands_the_index_on(routing, world, kind):
     y = world.training_labels
-    pipe = pipeline(kind, index_in_encoder=True).fit(world.x, y, domain_index=world.u)
-    direct = kind(**SMALL, index_in_encoder=True)
+    pipe = pipeline(kind, coordinates="learned").fit(world.x, y, domain_index=world.u)
+    direct = kind(**SMALL, coordinates="learned")
     scaled = StandardScaler().fit_transform(world.x)
     direct.fit(scaled, y, domain_index=world.u)
     expected = direct.predict(scaled, domain_index=world.u)
@@ -51,7 +51,7 @@ def test_a_pipeline_hands_the_index_on(routing, world, kind):
 
 
 def test_a_pipeline_hands_the_index_on_to_predict_proba(routing, world):
-    pipe = pipeline(index_in_encoder=True)
+    pipe = pipeline(coordinates="learned")
     pipe.fit(world.x, world.training_labels, domain_index=world.u)
     probability = pipe.predict_proba(world.x, domain_index=world.u)
     predicted = pipe.predict(world.x, domain_index=world.u)
@@ -75,18 +75,16 @@ def test_weights_are_handed_on_when_they_are_asked_for(routing, world, minus_one
 
 
 def test_the_encoding_feeds_a_later_step(routing, world):
-    encoder = CIDAClassifier(**SMALL, index_in_encoder=True)
+    encoder = CIDAClassifier(**SMALL, coordinates="learned")
     pipe = make_pipeline(encoder, LogisticRegression())
     pipe.fit(world.x, world.y, domain_index=world.u, source=world.source)
     assert pipe[-1].n_features_in_ == 4
     assert pipe.predict(world.x, domain_index=world.u).shape == (72,)
 
 
-@pytest.mark.parametrize("index_in_encoder", ["auto", False, True])
-def test_cross_validation_splits_the_index_with_the_rows(
-    routing, world, minus_one, index_in_encoder
-):
-    model = pipeline(index_in_encoder=index_in_encoder)
+@pytest.mark.parametrize("coordinates", ["auto", "raw", "learned"])
+def test_cross_validation_splits_the_index_with_the_rows(routing, world, minus_one, coordinates):
+    model = pipeline(coordinates=coordinates)
     scores = cross_val_score(model, world.x, minus_one, cv=FOLDS, params={"domain_index": world.u})
     assert scores.shape == (3,)
     assert np.isfinite(scores).all()
@@ -95,7 +93,7 @@ def test_cross_validation_splits_the_index_with_the_rows(
 def test_cross_validation_trains_each_fold_on_its_own_rows(routing, world, minus_one):
     folds = [(np.arange(1, 72, 2), np.arange(0, 72, 2))]
     result = cross_validate(
-        CIDAClassifier(**SMALL, index_in_encoder=True),
+        CIDAClassifier(**SMALL, coordinates="learned"),
         world.x,
         minus_one,
         cv=folds,
@@ -104,7 +102,7 @@ def test_cross_validation_trains_each_fold_on_its_own_rows(routing, world, minus
         error_score="raise",
     )
     (train, test) = folds[0]
-    direct = CIDAClassifier(**SMALL, index_in_encoder=True)
+    direct = CIDAClassifier(**SMALL, coordinates="learned")
     direct.fit(world.x[train], minus_one[train], domain_index=world.u[train])
     (fitted,) = result["estimator"]
     expected = direct.predict_proba(world.x, domain_index=world.u)
@@ -132,10 +130,10 @@ def test_a_grid_search_finds_and_refits(routing, world, minus_one, grid):
 
 
 def test_without_routing_a_pipeline_takes_prefixed_arguments(world):
-    pipe = pipeline(index_in_encoder=True)
+    pipe = pipeline(coordinates="learned")
     pipe.fit(world.x, world.training_labels, clf__domain_index=world.u)
     scaled = StandardScaler().fit_transform(world.x)
-    direct = CIDAClassifier(**SMALL, index_in_encoder=True)
+    direct = CIDAClassifier(**SMALL, coordinates="learned")
     direct.fit(scaled, world.training_labels, domain_index=world.u)
     expected = direct.predict(scaled, domain_index=world.u)
     assert np.array_equal(pipe.predict(world.x, domain_index=world.u), expected)
@@ -144,7 +142,7 @@ def test_without_routing_a_pipeline_takes_prefixed_arguments(world):
 def test_without_routing_a_grid_search_splits_the_index(world, minus_one):
     grid = {"lambda_d": [0.0, 2.0]}
     # Without routing no index comes to score, so the encoder must do without it.
-    model = CIDAClassifier(**SMALL, index_in_encoder=False)
+    model = CIDAClassifier(**SMALL, coordinates="raw")
     search = GridSearchCV(model, grid, cv=FOLDS, error_score="raise")
     search.fit(world.x, minus_one, domain_index=world.u)
     assert search.best_estimator_.index_width_ == 1

@@ -29,7 +29,7 @@ from cida import (
     load,
 )
 
-SMALL = {"steps": 5, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 5, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def path(tmp_path):
 @pytest.fixture(scope="module")
 def whole(world):
     """A fitted classifier."""
-    model = CIDAClassifier(**SMALL, index_in_encoder="frame")
+    model = CIDAClassifier(**SMALL, coordinates="moving-frame")
     return model.fit(world.x, world.training_labels, domain_index=world.u)
 
 
@@ -76,9 +76,9 @@ def refused(path, *words, error=ModelFileError, **modules):
 # --- round trips ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("index_in_encoder", ["auto", "frame", "windows", False, True])
-def test_a_loaded_model_predicts_the_same_bits(kind, data, path, index_in_encoder):
-    model = kind(**SMALL, index_in_encoder=index_in_encoder).fit(**data)
+@pytest.mark.parametrize("coordinates", ["auto", "moving-frame", "windows", "raw", "learned"])
+def test_a_loaded_model_predicts_the_same_bits(kind, data, path, coordinates):
+    model = kind(**SMALL, coordinates=coordinates).fit(**data)
     model.save(path)
     for again in (kind.load(path), load(str(path))):
         assert type(again) is kind
@@ -138,7 +138,7 @@ def test_labels_come_back_in_their_own_type(world, path, labels):
 def test_spaces_come_back(kind, world, path, space):
     wide = isinstance(space, Product)
     u = np.stack([world.u, world.u**2], axis=1) if wide else world.u
-    model = kind(**SMALL, space=space, index_in_encoder=True)
+    model = kind(**SMALL, space=space, coordinates="learned")
     model.fit(world.x, world.training_labels, domain_index=u)
     model.save(path)
     again = load(path)
@@ -170,7 +170,7 @@ def test_a_loaded_model_can_be_fitted_again(data, path, discriminator):
     assert type(again.discriminator) is type(discriminator)
     encoding = again.fit(**data).transform(**at(data))
     assert np.array_equal(encoding, model.transform(**at(data)))
-    for setting in ("bins", "kernel", "smoothing", "components", "hidden"):
+    for setting in ("bins", "kernel", "smoothing", "components", "encoder_hidden"):
         if hasattr(discriminator, setting):
             assert getattr(again.discriminator, setting) == getattr(discriminator, setting)
 
@@ -198,8 +198,8 @@ def test_class_weights_come_back(world, path, labels, class_weight):
 
 @pytest.mark.parametrize(
     "options",
-    [{"hidden": [np.int64(8)]}, {"discriminator": Histogram(bins=np.int64(5))}],
-    ids=["hidden", "bins"],
+    [{"encoder_hidden": [np.int64(8)]}, {"discriminator": Histogram(bins=np.int64(5))}],
+    ids=["encoder_hidden", "bins"],
 )
 def test_parameters_that_are_numpy_numbers_can_be_saved(data, path, options):
     model = CIDAClassifier(**{**SMALL, **options}).fit(**data)

@@ -16,7 +16,7 @@ def test_a_loaded_model_can_be_fitted_again_with_its_own_head(name, tmp_path):
     x, hour = random.normal(size=(60, 2)), random.uniform(0, 24, 60)
     y = np.where(hour < 12, x[:, 0] > 0, np.nan)
     head = DISCRIMINATORS[name](hidden=(4,), **SETTINGS.get(name, {}))
-    sizes = {"steps": 5, "hidden": (8,), "encoding_width": 4}
+    sizes = {"steps": 5, "encoder_hidden": (8,), "encoding_width": 4}
     model = CIDAClassifier(head, space=Periodic(24), random_state=0, **sizes)
     model.fit(x, y, domain_index=hour).save(tmp_path / "model.cida")
     again = load(tmp_path / "model.cida")

@@ -12,9 +12,9 @@ class Watched(Adversarial):
 
     dealt: list[tuple[int, int, bool]]
 
-    def moves(self, source, everyone):
-        self.dealt.append((len(source), len(everyone), bool(source.labelled.all())))
-        return super().moves(source, everyone)
+    def moves(self, source, pooled):
+        self.dealt.append((len(source), len(pooled), bool(source.labelled.all())))
+        return super().moves(source, pooled)
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def dealt(monkeypatch):
 
 
 def fitted(data, kind=CIDAClassifier, **settings):
-    model = kind(game=Watched, steps=3, hidden=(8,), index_in_encoder=False, **settings)
+    model = kind(game=Watched, steps=3, encoder_hidden=(8,), coordinates="raw", **settings)
     return model.fit(**data)
 
 
@@ -63,6 +63,6 @@ def test_anything_but_a_whole_number_of_at_least_1_is_refused(data, kind, size):
 
 
 def test_it_goes_through_a_file(data, dealt, tmp_path):
-    model = CIDAClassifier(steps=1, hidden=(8,), source_batch_size=5).fit(**data)
+    model = CIDAClassifier(steps=1, encoder_hidden=(8,), source_batch_size=5).fit(**data)
     model.save(tmp_path / "model.safetensors")
     assert CIDAClassifier.load(tmp_path / "model.safetensors").source_batch_size == 5

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cida.estimators.table import TableModel, hold_out, read_rows
-from cida.estimators.table_figures import table_figures
-from cida.estimators.table_networks import network_shape
-from cida.tables import Question, open_table, read_table
+from cida.estimators.table import TableModel, encode_rows, hold_out
+from cida.estimators.table_figures import compute_table_figures
+from cida.estimators.table_networks import encoder_input_shape
+from cida.tables import ColumnRoles, open_table, read_table
 
 QUICK = {"steps": 10, "discriminator": "l2"}
 ROWS = 400
@@ -43,8 +43,8 @@ def path(tmp_path_factory):
 
 def fit(path, folder, label="outcome", seeds=(0,), steps=10, **more):
     other = "cost" if label == "outcome" else "outcome"
-    data = read_table(open_table(path), Question(label, ("age",), drop=(other,), **more))
-    x = read_rows(data, folder / "rows")
+    data = read_table(open_table(path), ColumnRoles(label, ("age",), drop=(other,), **more))
+    x = encode_rows(data, folder / "rows")
     held = hold_out(data, 0)
     return TableModel.fit(data, x, held, QUICK | {"steps": steps}, seeds, watch), data, x, held
 
@@ -94,8 +94,8 @@ def test_several_seeds_predict_their_mean(path, tmp_path):
 def test_a_regression_predicts_in_the_units_of_the_label(path, tmp_path):
     model, data, x, held = fit(path, tmp_path, "cost", steps=400, regression=True)
     known = data.labelled & ~held
-    assert model.centre == pytest.approx(data.y[known].mean())
-    figures = table_figures(model, data, x, held)
+    assert model.center == pytest.approx(data.y[known].mean())
+    figures = compute_table_figures(model, data, x, held)
     predicted = model.predict(x[held], data.u[held])[:, 0]
     error = np.sqrt(((predicted - data.y[held]) ** 2).mean())
     assert figures.scores["rmse"] == pytest.approx(error)
@@ -105,16 +105,16 @@ def test_a_regression_predicts_in_the_units_of_the_label(path, tmp_path):
 
 def test_figures_of_a_classifier(path, tmp_path):
     model, data, x, held = fit(path, tmp_path, steps=300)
-    figures = table_figures(model, data, x, held)
+    figures = compute_table_figures(model, data, x, held)
     right = model.predict(x[held], data.u[held]).argmax(1) == data.y[held]
     assert figures.scores == {"accuracy": pytest.approx(right.mean())}
     assert figures.scores["accuracy"] > 0.8
-    assert figures.held_out == held.sum()
-    assert figures.support.outside == 1
+    assert figures.n_held_out == held.sum()
+    assert figures.support.share_outside == 1
     far = data.u[~data.labelled].max() - data.u[data.labelled].max()
-    assert figures.support.farthest == pytest.approx(far)
-    assert 0 <= figures.inputs_explain < 0.1
-    json.dumps(figures.words())
+    assert figures.support.max_distance == pytest.approx(far)
+    assert 0 <= figures.input_index_r2 < 0.1
+    json.dumps(figures.to_dict())
 
 
 def test_beyond_is_more_than_a_tenth_of_the_range_away(path, tmp_path):
@@ -122,7 +122,7 @@ def test_beyond_is_more_than_a_tenth_of_the_range_away(path, tmp_path):
     low, high = data.u.min(), data.u.max()
     reach = 2 * max(high - data.u.mean(), data.u.mean() - low) * 0.1
     u = np.array([low, high, high + 0.9 * reach, high + 1.2 * reach, low - 1.2 * reach])[:, None]
-    assert model.beyond(u).tolist() == [False, False, False, True, True]
+    assert model.is_extrapolated(u).tolist() == [False, False, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,10 @@ def test_beyond_is_more_than_a_tenth_of_the_range_away(path, tmp_path):
     ],
 )
 def test_shapes_that_have_an_encoder(shape, wanted):
-    assert network_shape(shape) == wanted
+    assert encoder_input_shape(shape) == wanted
 
 
 @pytest.mark.parametrize("shape", [(3, 28, 28), (3, 20), (1, 20, 30), (2, 2, 2, 2)])
 def test_other_shapes_are_refused(shape):
     with pytest.raises(ValueError, match=r"X has rows of shape .*; give vectors, square images"):
-        network_shape(shape)
+        encoder_input_shape(shape)

@@ -19,10 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from cida import CIDAClassifier, CIDARegressor, load
-from cida.batch import Rows
-from cida.networks import GaussianCode, MonteCarloDropout, drawing, is_stochastic
+from cida.data import IndexedDataset
+from cida.networks import GaussianCode, MonteCarloDropout, fixed_draw, is_stochastic
 
-SMALL = {"steps": 20, "hidden": (8,), "encoding_width": 4, "random_state": 0, "draws": 5}
+SMALL = {"steps": 20, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0, "n_draws": 5}
 KINDS = ("gaussian", "dropout")
 NOISE = 0.3
 
@@ -52,8 +52,8 @@ def line():
 
 @pytest.fixture(scope="module")
 def regressors(line):
-    made = {"steps": 400, "hidden": (32, 32), "encoding_width": 8, "learning_rate": 3e-3}
-    made |= {"averaging": 0.9, "random_state": 0}
+    made = {"steps": 400, "encoder_hidden": (32, 32), "encoding_width": 8, "learning_rate": 3e-3}
+    made |= {"ema_decay": 0.9, "random_state": 0}
     return {kind: CIDARegressor(**made, stochastic=kind).fit(*line) for kind in KINDS}
 
 
@@ -61,7 +61,7 @@ def by_hand(model, x, u):
     """The raw output of each draw, by the players themselves."""
     game, found = model.game_, []
     for draw in range(model.draws):
-        with torch.no_grad(), drawing(nn.ModuleList([game.encoder, game.predictor]), draw):
+        with torch.no_grad(), fixed_draw(nn.ModuleList([game.encoder, game.predictor]), draw):
             found.append(game.predict(model._scaling.apply(x), torch.as_tensor(u)[:, None]))
     return torch.stack(found).double()
 
@@ -142,10 +142,10 @@ def test_residuals_are_those_of_the_source_alone_and_weighted(line):
     model.fit(x, wild, domain_index=x[:, 0], source=source, sample_weight=weight)
     predicted = model.predict(x, domain_index=x[:, 0])
     expected = np.mean((y - predicted)[counts] ** 2)
-    assert model._residual * model._y_scale**2 == pytest.approx(expected, rel=1e-4)
+    assert model._residual_variance * model._y_scale**2 == pytest.approx(expected, rel=1e-4)
 
 
-class Shaken(Rows):
+class Shaken(IndexedDataset):
     """Rows that are moved a little whenever they are dealt."""
 
     def __getitem__(self, indices):
@@ -156,10 +156,10 @@ class Shaken(Rows):
 def test_rows_made_on_the_fly_have_residuals_too(line):
     x, y = (torch.as_tensor(part, dtype=torch.float32) for part in line)
     rows = Shaken(x, y[:, None], x[:, :1], torch.ones(800, dtype=torch.bool))
-    model = CIDARegressor(None, **SMALL, stochastic="dropout", index_in_encoder=False)
+    model = CIDARegressor(None, **SMALL, stochastic="dropout", coordinates="raw")
     before = torch.random.get_rng_state()
-    predicted = model.fit_rows(rows).predict(line[0])
-    assert model._residual == pytest.approx(np.mean((line[1] - predicted) ** 2), rel=1e-3)
+    predicted = model.fit_dataset(rows).predict(line[0])
+    assert model._residual_variance == pytest.approx(np.mean((line[1] - predicted) ** 2), rel=1e-3)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -213,11 +213,11 @@ def test_clones_and_pickles_keep_it(kind, data, stochastic):
 # --- every encoder, every game ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("index_in_encoder", ["frame", "windows", True, False])
+@pytest.mark.parametrize("coordinates", ["moving-frame", "windows", "learned", "raw"])
 def test_each_built_in_encoder_can_be_probabilistic_and_saved(
-    kind, data, stochastic, index_in_encoder, tmp_path
+    kind, data, stochastic, coordinates, tmp_path
 ):
-    model = kind(**SMALL, stochastic=stochastic, index_in_encoder=index_in_encoder).fit(**data)
+    model = kind(**SMALL, stochastic=stochastic, coordinates=coordinates).fit(**data)
     assert is_stochastic(model.game_.encoder)
     assert not is_stochastic(model.game_.predictor)
     model.save(tmp_path / "model.cida")
@@ -257,16 +257,16 @@ def own_modules():
 @pytest.mark.parametrize("mine", ["encoder", "predictor"])
 def test_a_module_of_ones_own_is_drawn_where_it_can_be(data, mine, tmp_path):
     modules = {mine: own_modules()[mine]}
-    model = CIDARegressor(**SMALL, **modules, index_in_encoder=False).fit(**data)
+    model = CIDARegressor(**SMALL, **modules, coordinates="raw").fit(**data)
     predicted, std = model.predict(data["X"], return_std=True)
-    assert (std > np.sqrt(model._residual) * model._y_scale).all()
+    assert (std > np.sqrt(model._residual_variance) * model._y_scale).all()
     model.save(tmp_path / "model.cida")
     again = np.stack(load(tmp_path / "model.cida", **modules).predict(data["X"], return_std=True))
     assert np.array_equal(again, [predicted, std])
 
 
 def test_dropout_that_only_regularises_is_not_drawn(data):
-    model = CIDAClassifier(**SMALL, index_in_encoder="windows").fit(**data)
+    model = CIDAClassifier(**SMALL, coordinates="windows").fit(**data)
     dropouts = [m for m in model.game_.encoder.modules() if isinstance(m, nn.Dropout)]
     assert dropouts
     assert not is_stochastic(model.game_.encoder)
@@ -287,12 +287,12 @@ def test_a_model_that_is_not_probabilistic_predicts_in_one_pass(data, kind):
 
 def test_a_file_from_before_there_were_draws_still_loads(data, tmp_path):
     path, where = tmp_path / "model.cida", {"domain_index": data["domain_index"]}
-    model = CIDARegressor(**{**SMALL, "draws": 32}).fit(**data)
+    model = CIDARegressor(**{**SMALL, "n_draws": 32}).fit(**data)
     model.save(path)
     with safe_open(path, "pt") as file:
         words = file.metadata()
     header = json.loads(words["cida"])
-    del header["parameters"]["stochastic"], header["parameters"]["draws"]
+    del header["parameters"]["stochastic"], header["parameters"]["n_draws"]
     del header["labels"]["residual"]
     save_file(load_file(path), path, {**words, "cida": json.dumps(header)})
     again = CIDARegressor.load(path)
@@ -324,8 +324,8 @@ def test_a_deviation_needs_a_probabilistic_encoder(data):
     [
         ({"stochastic": "normal"}, "stochastic must be 'gaussian', 'dropout' or None"),
         ({"stochastic": True}, "stochastic must be 'gaussian', 'dropout' or None, got True"),
-        ({"draws": 0}, "draws must be a whole number of at least 1, got 0"),
-        ({"draws": 2.5}, "draws must be a whole number of at least 1, got 2.5"),
+        ({"n_draws": 0}, "draws must be a whole number of at least 1, got 0"),
+        ({"n_draws": 2.5}, "draws must be a whole number of at least 1, got 2.5"),
         (
             {"stochastic": "gaussian", "encoder": nn.Linear(2, 3)},
             "encoder is your own; put cida.networks.GaussianCode into it",

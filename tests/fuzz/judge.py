@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cida
-from cida.words import JobError
+from cida.errors import CommandError
 
 HOME = Path(cida.__file__).parent
 REFUSALS = (
@@ -16,7 +16,7 @@ REFUSALS = (
     TypeError,
     OSError,
     ImportError,
-    JobError,
+    CommandError,
     FloatingPointError,
 )  # what the command line tells
 LONGEST = 1500  # letters of a sentence: it must not quote the whole file

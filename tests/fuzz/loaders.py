@@ -9,20 +9,20 @@ from rich.console import Console
 
 import cida
 from cida.benchmarks.runner import run_recipe
-from cida.benchmarks.toys import DEMO, Points
+from cida.benchmarks.toys import DEMO_RECIPES, ToyTaskData
 from cida.cli.doctor import Doctor
-from cida.cli.export_run import read_deployed
+from cida.cli.export_run import read_exported_model
 from cida.cli.fit import Fit
 from cida.cli.predict_table import predict_table
-from cida.datasets import circle
+from cida.datasets import make_circle
 from cida.datasets.sleep import STUDIES, SleepStore, read_signal
 from cida.datasets.sleep.covariates import read_covariates
 from cida.datasets.sleep.stages import read_stages, write_stages
-from cida.datasets.sleep.store import Counts, Entry, Settings, write_store
-from cida.datasets.sleep.studies import BELTS, INDICES
-from cida.estimators.table import hold_out, read_rows
-from cida.report import Story, read_runs, report_page
-from cida.report.folder import export_folder
+from cida.datasets.sleep.store import SegmentCounts, StoreEntry, StoreSettings, write_store
+from cida.datasets.sleep.studies import BELT_ALIASES, INDEX_NAMES
+from cida.estimators.table import encode_rows, hold_out
+from cida.export.export_folder import export_folder
+from cida.report import Manifest, read_runs, render_report
 from cida.tables import open_table, read_table
 
 ROWS = 60
@@ -135,8 +135,8 @@ def load_table(folder, rng, home):
     else:
         fit = Fit(path, folder / "run", label, index, regression=rng.random() < 0.2)
         file = open_table(path)
-        data = read_table(file, fit._question(file))
-        read_rows(data, folder / "rows")
+        data = read_table(file, fit._column_roles(file))
+        encode_rows(data, folder / "rows")
         hold_out(data, 0)
 
 
@@ -155,12 +155,12 @@ def make_runs(home):
             runs / "table.csv", runs / "table", "label", ("u",), ("u:24",), steps=12, expected=False
         ).run(quiet())
         Fit(runs / "arrays.npz", runs / "arrays", steps=2, expected=False).run(quiet())
-        sample = Points(circle(points=3, seed=0))
-        recipe = DEMO["histogram"].with_settings(steps=12, hidden=(4,), encoding_width=2)
+        sample = ToyTaskData(make_circle(n_per_domain=3, seed=0))
+        recipe = DEMO_RECIPES["histogram"].with_settings(steps=12, hidden=(4,), encoding_width=2)
         run_recipe(recipe, sample, 0, runs / "circle", origin={"benchmark": "circle"})
         u = columns()["u"]
         regressor = cida.CIDARegressor(
-            steps=2, hidden=(4,), encoding_width=2, stochastic="gaussian"
+            steps=2, encoder_hidden=(4,), encoding_width=2, stochastic="gaussian"
         )
         regressor.fit(u[:, None] * [1, 2], np.where(u < 12, u, np.nan), domain_index=u)
         regressor.save(runs / "regressor.safetensors")
@@ -207,21 +207,21 @@ def load_model_folder(folder, rng, home):
     elif way < 0.8:
         Doctor((folder,)).run(quiet())
     else:
-        export_folder(read_deployed(folder), folder / "exported")
+        export_folder(read_exported_model(folder), folder / "exported")
 
 
 def run_folders(home):
     found = folders(home)
-    story = Story(["."], "cida demo", "training points", sentences=["So it is."],
+    story = Manifest(["."], "cida demo", "training points", sentences=["So it is."],
                   tables={"More": [{"method": "a", "accuracy": "**1**"}]},
-                  pictures={"A title": "picture.svg"})  # fmt: skip
-    story.write(home)
+                  figures={"A title": "picture.svg"})  # fmt: skip
+    story.save(home)
     found[1]["story.json"] = (home / "story.json").read_bytes()
     return found
 
 
 def load_report(folder, rng, home):
-    report_page(read_runs([folder]), certificates="few")
+    render_report(read_runs([folder]), certificate_scope="few")
 
 
 # --- sleep ---------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def recordings(home):
 
 
 def load_recording(folder, rng, home):
-    read_signal(folder / "night.edf", BELTS, "Abdo" if rng.random() < 0.1 else None)
+    read_signal(folder / "night.edf", BELT_ALIASES, "Abdo" if rng.random() < 0.1 else None)
 
 
 def annotations(home):
@@ -276,18 +276,18 @@ def stores(home):
     def night():
         return rng.normal(size=(4, 300)), rng.integers(0, 4, 4)
 
-    indices = dict.fromkeys(INDICES, 50.0)
-    entries = [Entry(str(k), indices, Counts(4, 0, 0, 0), night) for k in (1, 2)]
+    indices = dict.fromkeys(INDEX_NAMES, 50.0)
+    entries = [StoreEntry(str(k), indices, SegmentCounts(4, 0, 0, 0), night) for k in (1, 2)]
     folder = home / "store"
     folder.mkdir()
-    write_store(folder, Settings("mesa", True, None, {}), entries)
+    write_store(folder, StoreSettings("mesa", True, None, {}), entries)
     return [_folder(folder)]
 
 
 def load_store(folder, rng, home):
     store = SleepStore.open(folder)
     for number in range(min(5, len(store.subjects))):
-        first, count = store.night(number)
+        first, count = store.night_rows(number)
         assert len(store.segments[first : first + count]) == count
 
 

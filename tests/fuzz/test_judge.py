@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from judge import judge
 
 sys.path.pop(0)
-from cida.space import space_from_dict
+from cida.spaces import space_from_dict
 
 
 def test_a_refusal_in_cidas_words_passes():

@@ -2,13 +2,13 @@ import pytest
 import torch
 from torch import nn
 
-from cida.batch import Batch, Rows
+from cida.data import Batch, IndexedDataset
 from cida.discriminators import L2, Gaussian, Histogram, Mixture
 from cida.games import Adversarial, SourceOnly, cross_entropy, squared_error
-from cida.games.base import frozen
+from cida.games.base import freeze
 from cida.networks import MLP, IndexedEncoder, PlainEncoder
-from cida.space import Line, Periodic
-from cida.training import isolated
+from cida.spaces import Line, Periodic
+from cida.training import seeded
 
 HEADS = {"l2": L2, "gaussian": Gaussian, "mixture": Mixture, "histogram": Histogram}
 heads = pytest.mark.parametrize("make", HEADS.values(), ids=HEADS)
@@ -23,7 +23,7 @@ def some_batch(rows, seed, low=-1.0, high=1.0):
         u=u,
         labelled=torch.ones(rows, dtype=torch.bool),
         weight=torch.ones(rows),
-        row=torch.arange(rows),
+        row_ids=torch.arange(rows),
     )
 
 
@@ -32,8 +32,8 @@ SOURCE, EVERYONE = some_batch(16, 0, high=0.0), some_batch(48, 1)
 
 def some_game(make=L2, index_in_encoder=True, **settings):
     space = Line().fit(EVERYONE.u)
-    settings["index_in_encoder"] = index_in_encoder
-    with isolated(0):
+    settings["coordinates"] = index_in_encoder
+    with seeded(0):
         if index_in_encoder:
             encoder = IndexedEncoder(3, 1, (16, 16), 4)
         else:
@@ -84,7 +84,7 @@ def test_above_the_ceiling_the_encoder_takes_no_adversarial_gradient(make):
     game = some_game(make)
     make_it_worse_than_blind(game)
     move, gradient = adversarial_gradient(game)
-    assert move.figures["discriminator"] > move.ceilings["discriminator"]
+    assert move.metrics["discriminator"] > move.ceilings["discriminator"]
     assert torch.equal(gradient, torch.zeros_like(gradient))
 
 
@@ -93,7 +93,7 @@ def test_below_the_ceiling_the_encoder_feels_the_discriminator(make):
     game = some_game(make)
     make_it_better_than_blind(game)
     move, gradient = adversarial_gradient(game)
-    assert move.figures["discriminator"] < move.ceilings["discriminator"]
+    assert move.metrics["discriminator"] < move.ceilings["discriminator"]
     assert gradient.abs().max() > 1e-4
 
 
@@ -102,7 +102,7 @@ def test_without_the_ceiling_the_gradient_always_passes(make):
     game = some_game(make, ceiling=False)
     make_it_worse_than_blind(game)
     move, gradient = adversarial_gradient(game)
-    assert move.figures["discriminator"] > move.ceilings["discriminator"]
+    assert move.metrics["discriminator"] > move.ceilings["discriminator"]
     assert gradient.abs().max() > 1e-4
 
 
@@ -120,7 +120,9 @@ def enter(game, u, weights):
     """A stage in which rows of this index are active, among others that are not."""
     count = len(u)
     table = torch.cat([torch.full_like(u, 1e3), u])
-    rows = Rows(torch.zeros(2 * count, 3), torch.zeros(2 * count).long(), table, table[:, 0] < 0)
+    rows = IndexedDataset(
+        torch.zeros(2 * count, 3), torch.zeros(2 * count).long(), table, table[:, 0] < 0
+    )
     game.enter_stage(rows, torch.arange(count, 2 * count), weights)
 
 
@@ -129,8 +131,8 @@ def test_the_ceiling_of_a_batch_is_the_blind_belief_of_the_stage_scored_on_its_r
     stage = torch.linspace(-1, 3, 101, dtype=torch.float64)[:, None]
     enter(game, stage, torch.ones(101))
     *_, move = game.moves(SOURCE, EVERYONE)
-    coordinates = game.space.coordinates(EVERYONE.u)
-    mean = game.space.coordinates(stage).mean()
+    coordinates = game.space.metric_coordinates(EVERYONE.u)
+    mean = game.space.metric_coordinates(stage).mean()
     expected = (coordinates - mean).square().mean().item()
     assert move.ceilings["discriminator"].item() == pytest.approx(expected, rel=1e-5)
 
@@ -140,7 +142,7 @@ def test_the_stages_weights_reach_the_ceiling():
     u = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
     enter(game, u, torch.tensor([3.0, 1.0]))
     assert game.discriminator.blind.item() == pytest.approx(
-        game.space.coordinates(torch.tensor(0.25)).item(), rel=1e-5
+        game.space.metric_coordinates(torch.tensor(0.25)).item(), rel=1e-5
     )
 
 
@@ -149,7 +151,7 @@ def test_the_discriminators_move_gives_the_encoder_no_gradient(make):
     game = some_game(make)
     move = next(game.moves(SOURCE, EVERYONE))
     assert move.player == "discriminator"
-    move.total.backward()
+    move.total_loss.backward()
     others = [*game.encoder.parameters(), *game.predictor.parameters()]
     assert all(p.grad is None for p in others)
     assert all(p.grad is not None for p in game.discriminator.parameters())
@@ -161,7 +163,7 @@ def test_the_encoders_move_gives_the_discriminator_no_gradient(make):
     make_it_better_than_blind(game)
     *_, move = game.moves(SOURCE, EVERYONE)
     assert move.player == "encoder"
-    move.total.backward()
+    move.total_loss.backward()
     assert all(p.grad is None for p in game.discriminator.parameters())
     assert all(p.requires_grad for p in game.discriminator.parameters())
     assert all(p.grad is not None for p in game.predictor.parameters())
@@ -177,10 +179,10 @@ def test_the_discriminator_moves_as_often_as_asked_then_the_encoder_once(steps):
 def test_the_encoder_answers_the_discriminator_as_it_is_after_its_moves():
     game = some_game(discriminator_steps=1)
     moves = game.moves(SOURCE, EVERYONE)
-    before = next(moves).total.item()
+    before = next(moves).total_loss.item()
     with torch.no_grad():
         bias_of_the_head(game).add_(1.0)
-    answered = next(moves).figures["discriminator"].item()
+    answered = next(moves).metrics["discriminator"].item()
     assert answered != pytest.approx(before)
     z = game.encode(EVERYONE.x, EVERYONE.u)
     assert answered == pytest.approx(value(game, z).item(), rel=1e-6)
@@ -195,13 +197,13 @@ def test_the_losses_of_the_encoders_move_are_those_of_equation_1():
     value = (beliefs - game.space.embed(EVERYONE.u)).square().mean()
     assert move.losses["predictor"].item() == pytest.approx(prediction.item(), rel=1e-5)
     assert move.losses["encoder"].item() == pytest.approx(-3 * value.item(), rel=1e-5)
-    assert move.total.item() == pytest.approx((prediction - 3 * value).item(), rel=1e-5)
+    assert move.total_loss.item() == pytest.approx((prediction - 3 * value).item(), rel=1e-5)
 
 
 def test_prediction_weights_count_in_the_prediction_alone():
     game = some_game(ceiling=False)
     weight = torch.rand(16, generator=torch.Generator().manual_seed(5))
-    source = Batch(SOURCE.x, SOURCE.y, SOURCE.u, SOURCE.labelled, weight, SOURCE.row)
+    source = Batch(SOURCE.x, SOURCE.y, SOURCE.u, SOURCE.labelled, weight, SOURCE.row_ids)
     *_, move = game.moves(source, EVERYONE)
     *_, plain = game.moves(SOURCE, EVERYONE)
     losses = cross_entropy(game.predict(SOURCE.x, SOURCE.u), SOURCE.y)
@@ -234,14 +236,14 @@ def test_source_only_has_one_player_and_never_looks_at_the_target():
     game = SourceOnly(PlainEncoder(3, (8,), 4), nn.Linear(4, 2), Line(), index_in_encoder=False)
     first, *rest = game.moves(SOURCE, EVERYONE)
     assert not rest
-    assert list(game.players()) == [first.player] == ["encoder"]
+    assert list(game.player_parameters()) == [first.player] == ["encoder"]
     other = next(game.moves(SOURCE, some_batch(48, 9)))
-    assert torch.equal(first.total, other.total)
+    assert torch.equal(first.total_loss, other.total_loss)
 
 
 def test_each_parameter_belongs_to_exactly_one_player():
     game = some_game()
-    owned = [p for parameters in game.players().values() for p in parameters]
+    owned = [p for parameters in game.player_parameters().values() for p in parameters]
     assert {id(p) for p in owned} == {id(p) for p in game.parameters()}
     assert len(owned) == len(list(game.parameters()))
 
@@ -257,7 +259,7 @@ def test_frozen_gives_requires_grad_back_as_it_was_even_after_an_error():
     seen = []
 
     def fail_inside():
-        with frozen(module):
+        with freeze(module):
             seen.extend(p.requires_grad for p in module.parameters())
             raise RuntimeError
 

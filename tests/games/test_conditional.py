@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from cida.batch import Rows
+from cida.data import IndexedDataset
 from cida.discriminators import L2, Histogram
-from cida.games import Conditional, Parts, squared_error
+from cida.games import Conditional, GameParts, squared_error
 from cida.networks import PlainEncoder
-from cida.space import Line
-from cida.training import isolated
+from cida.spaces import Line
+from cida.training import seeded
 
 
 class Spy(nn.Module):
@@ -33,13 +33,13 @@ def some_rows(count=20, regression=False):
     u = torch.linspace(0, 1, count, dtype=torch.float64)
     x = torch.randn(count, 2, generator=generator)
     y = x[:, :1] if regression else (x[:, 0] > 0).long()
-    return Rows(x, y, u, u < 0.5)
+    return IndexedDataset(x, y, u, u < 0.5)
 
 
 def some_game(rows, head=L2, outputs=3, **settings):
-    with isolated(0):
+    with seeded(0):
         space = Line().fit(rows.u)
-        parts = Parts(
+        parts = GameParts(
             PlainEncoder(2, (8,), 4),
             nn.Linear(4, outputs),
             space,
@@ -79,14 +79,14 @@ def test_in_a_regression_the_discriminator_sees_the_raw_output():
 
 @pytest.mark.parametrize(("encoding", "outputs"), [(4, 3), (32, 1)])
 def test_the_evidence_is_as_wide_as_the_encoding_and_the_output(encoding, outputs):
-    assert Conditional.evidence_width(encoding, outputs) == encoding + outputs
+    assert Conditional.discriminator_input_width(encoding, outputs) == encoding + outputs
 
 
 def test_the_layers_are_built_for_the_whole_evidence():
     rows = some_rows()
-    with isolated(0):
+    with seeded(0):
         players = (PlainEncoder(2, (8,), 4), nn.Linear(4, 3), Line().fit(rows.u))
-        parts = Parts(*players, rows.u, 4, 3, L2(hidden=(5,)), index_in_encoder=False)
+        parts = GameParts(*players, rows.u, 4, 3, L2(hidden=(5,)), index_in_encoder=False)
     game = Conditional.assemble(parts)
     assert game.discriminator.body[0].in_features == 7
     assert [m.player for m in dealt(game, rows)] == ["discriminator", "discriminator", "encoder"]
@@ -102,9 +102,9 @@ def test_the_losses_by_hand_with_the_squared_error():
     hidden = torch.tanh(evidence @ body.weight.T + body.bias)
     belief = hidden @ head.weight.T + head.bias
     value = (belief - game.space.embed(rows.u)).square().sum(1).mean().item()
-    assert [g.total.item() for g in guesses] == pytest.approx([value] * 2, rel=1e-5)
+    assert [g.total_loss.item() for g in guesses] == pytest.approx([value] * 2, rel=1e-5)
     assert answer.losses["encoder"].item() == pytest.approx(-3 * value, rel=1e-5)
-    assert answer.figures["discriminator"].item() == pytest.approx(value, rel=1e-5)
+    assert answer.metrics["discriminator"].item() == pytest.approx(value, rel=1e-5)
 
 
 def test_the_losses_by_hand_with_hard_bins():
@@ -142,7 +142,7 @@ def test_no_adversarial_gradient_passes_through_the_prediction():
 def test_the_discriminators_move_gives_encoder_and_predictor_no_gradient():
     rows = some_rows()
     game = some_game(rows)
-    dealt(game, rows)[0].total.backward()
+    dealt(game, rows)[0].total_loss.backward()
     others = [*game.encoder.parameters(), *game.predictor.parameters()]
     assert all(p.grad is None for p in others)
     assert all(p.grad is not None for p in game.discriminator.parameters())

@@ -6,16 +6,16 @@ import pytest
 import torch
 from torch import nn
 
-from cida.batch import Rows
-from cida.datasets import circle
+from cida.data import IndexedDataset
+from cida.datasets import make_circle
 from cida.games import CUA, squared_error
-from cida.games.memory import Memory
-from cida.games.merged import SideDiscriminator
+from cida.games.binary_domain import BinaryDomainClassifier
+from cida.games.pseudo_labels import PseudoLabelMemory
 from cida.networks import MLP, PlainEncoder
-from cida.space import Line
-from cida.training import Trainer, Training, isolated
+from cida.spaces import Line
+from cida.training import Trainer, TrainingConfig, seeded
 
-WORLD = circle(domains=8, points=6, source_domains=3)
+WORLD = make_circle(n_domains=8, n_per_domain=6, n_source_domains=3)
 bin_of = torch.from_numpy(WORLD.u * 7).round().long()  # 0, 1 and 2 are the source
 
 
@@ -23,29 +23,33 @@ def world_rows(regression=False):
     x = torch.from_numpy(WORLD.x).float()
     y = x[:, :1] if regression else torch.from_numpy(WORLD.y).long()
     u = torch.from_numpy(WORLD.u).double()
-    return Rows(x, y, u, torch.from_numpy(WORLD.source))
+    return IndexedDataset(x, y, u, torch.from_numpy(WORLD.source))
 
 
 class Recording(CUA):
     """Keeps what each stage is given, what it knows then, and every round's batch."""
 
-    def enter_stage(self, rows, active, weights):
+    def enter_stage(self, dataset, active, weights):
         with torch.no_grad():
-            said = self.eval().predict(rows.x, rows.u)
+            said = self.eval().predict(dataset.x, dataset.u)
         self.train()
-        super().enter_stage(rows, active, weights)
+        super().enter_stage(dataset, active, weights)
         self.stages.append(
             (active.clone(), self.memory.known.clone(), self.memory.labels.clone(), said)
         )
 
-    def moves(self, source, everyone):
-        self.dealt.append((len(self.stages) - 1, everyone.row))
-        return super().moves(source, everyone)
+    def moves(self, source, pooled):
+        self.dealt.append((len(self.stages) - 1, pooled.row_ids))
+        return super().moves(source, pooled)
 
 
 def some_game(kind=CUA, outputs=2, **settings):
-    with isolated(0):
-        players = PlainEncoder(2, (8,), 3), MLP(3, (), outputs), SideDiscriminator(MLP(3, (8,), 1))
+    with seeded(0):
+        players = (
+            PlainEncoder(2, (8,), 3),
+            MLP(3, (), outputs),
+            BinaryDomainClassifier(MLP(3, (8,), 1)),
+        )
     game = kind(*players, Line(), index_in_encoder=False, **settings)
     game.stages, game.dealt = [], []
     return game
@@ -56,8 +60,13 @@ def played(regression=False):
     settings = {"outputs": 1, "prediction_loss": squared_error} if regression else {}
     game = some_game(Recording, **settings)
     game.space = Line().fit(rows.u)
-    training = Training(
-        steps=36, batch_size=16, source_batch_size=8, learning_rate=0.02, curriculum=1.0, stages=6
+    training = TrainingConfig(
+        steps=36,
+        batch_size=16,
+        source_batch_size=8,
+        learning_rate=0.02,
+        curriculum=1.0,
+        curriculum_stages=6,
     )
     Trainer(training).run(game, rows)
     return game, rows
@@ -132,13 +141,13 @@ def entered(**settings):
 def test_the_replay_loss_by_hand():
     game, rows, everyone = entered()
     game.memory.labels[bin_of == 3] = torch.tensor([0, 1, 1, 0, 1, 0])
-    *_, move = game.moves(rows[rows.sources], everyone)
+    *_, move = game.moves(rows[rows.source_rows], everyone)
     with torch.no_grad():
         chance = game.predict(rows.x[bin_of == 3], rows.u[bin_of == 3]).softmax(1)
     expected = -chance[torch.arange(6), torch.tensor([0, 1, 1, 0, 1, 0])].log().mean()
     assert move.losses["replay"].item() == pytest.approx(expected.item(), rel=1e-5)
     source = nn.functional.cross_entropy(
-        game.predict(rows.x[rows.sources], rows.u[rows.sources]), rows.y[rows.sources]
+        game.predict(rows.x[rows.source_rows], rows.u[rows.source_rows]), rows.y[rows.source_rows]
     )
     assert move.losses["predictor"].item() == pytest.approx(source.item(), rel=1e-5)
 
@@ -152,23 +161,23 @@ def test_numbers_are_replayed_by_the_squared_error():
         said = game.predict(rows.x[bin_of == 3], rows.u[bin_of == 3])
     assert torch.allclose(game.memory.labels[bin_of == 3], said, atol=1e-6)
     game.predictor[-1].bias.data += 2.0  # from now on every prediction is 2 higher
-    *_, move = game.moves(rows[rows.sources], rows[(bin_of <= 4).nonzero()[:, 0]])
+    *_, move = game.moves(rows[rows.source_rows], rows[(bin_of <= 4).nonzero()[:, 0]])
     assert move.losses["replay"].item() == pytest.approx(4.0, rel=1e-5)
 
 
 def test_the_discriminator_tells_the_new_bin_from_all_that_is_known():
     game, rows, everyone = entered(lambda_d=3.0, ceiling=False)
-    first, *_, last = game.moves(rows[rows.sources], everyone)
+    first, *_, last = game.moves(rows[rows.source_rows], everyone)
     with torch.no_grad():
         odds = game.discriminator(game.encode(everyone.x, everyone.u))
-    new = bin_of[everyone.row] == 4
+    new = bin_of[everyone.row_ids] == 4
     known, fresh = nn.functional.softplus(odds[~new]), nn.functional.softplus(-odds[new])
     value = (known.mean() + fresh.mean()).item() / 2
     assert first.player == "discriminator"
-    assert first.total.item() == pytest.approx(value, rel=1e-5)
+    assert first.total_loss.item() == pytest.approx(value, rel=1e-5)
     assert last.losses["encoder"].item() == pytest.approx(-3 * value, rel=1e-5)
     assert last.ceilings["discriminator"].item() == pytest.approx(math.log(2))
-    first.total.backward()
+    first.total_loss.backward()
     assert all(p.grad is None for m in (game.encoder, game.predictor) for p in m.parameters())
 
 
@@ -176,8 +185,8 @@ def test_the_discriminator_tells_the_new_bin_from_all_that_is_known():
 def test_above_log_two_only_a_game_without_the_ceiling_moves_the_encoder(ceiling, moved):
     game, rows, everyone = entered(ceiling=ceiling)
     game.discriminator.network[-1].weight.data *= 100
-    *_, last = game.moves(rows[rows.sources], everyone)
-    assert last.figures["discriminator"] > math.log(2)
+    *_, last = game.moves(rows[rows.source_rows], everyone)
+    assert last.metrics["discriminator"] > math.log(2)
     last.losses["encoder"].backward()
     assert any(bool(p.grad.any()) for p in game.encoder.parameters()) == moved
     assert all(p.grad is None for p in game.discriminator.parameters())
@@ -186,10 +195,10 @@ def test_above_log_two_only_a_game_without_the_ceiling_moves_the_encoder(ceiling
 def test_where_every_row_is_known_the_discriminator_does_not_move():
     game, rows, _ = entered()
     known = rows[(bin_of <= 3).nonzero()[:, 0]]
-    (move,) = game.moves(rows[rows.sources], known)
+    (move,) = game.moves(rows[rows.source_rows], known)
     assert move.player == "encoder"
     assert list(move.losses) == ["predictor", "replay"]
-    (move,) = game.moves(rows[rows.sources], rows[rows.sources])
+    (move,) = game.moves(rows[rows.source_rows], rows[rows.source_rows])
     assert list(move.losses) == ["predictor"]
 
 
@@ -207,12 +216,14 @@ def test_labels_are_predicted_in_evaluation_mode_and_training_goes_on():
 
 
 def test_nothing_is_predicted_when_no_row_is_waiting():
-    rows = Rows(torch.zeros(3, 2), torch.tensor([0, 1, 0]), torch.zeros(3), torch.ones(3) == 1)
+    rows = IndexedDataset(
+        torch.zeros(3, 2), torch.tensor([0, 1, 0]), torch.zeros(3), torch.ones(3) == 1
+    )
 
     def predict(x, u):
         raise AssertionError("no row to predict")
 
-    memory = Memory()
+    memory = PseudoLabelMemory()
     memory.enter_stage(rows, torch.arange(3), predict)
     memory.enter_stage(rows, torch.arange(3), predict)
     assert memory.known.all()

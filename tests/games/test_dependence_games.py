@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from cida import L2, CIDAClassifier, Line, Periodic, Product
-from cida.batch import Rows
-from cida.dependence import distance_correlation, normalised_hsic
-from cida.games import HSIC, DistanceCorrelation, Parts
+from cida.data import IndexedDataset
+from cida.dependence import distance_correlation, normalized_hsic
+from cida.games import HSIC, DistanceCorrelation, GameParts
 from cida.networks import PlainEncoder
-from cida.training import isolated
+from cida.training import seeded
 
-MEASURES = {DistanceCorrelation: distance_correlation, HSIC: normalised_hsic}
+MEASURES = {DistanceCorrelation: distance_correlation, HSIC: normalized_hsic}
 kinds = pytest.mark.parametrize("kind", MEASURES)
 
 
@@ -33,16 +33,16 @@ def some_rows(count=60, drift=2.0):
     u = torch.linspace(0, 1, count, dtype=torch.float64)[:, None]
     x = torch.randn(count, 3, generator=generator)
     x[:, 0] += drift * u[:, 0].float()
-    return Rows(x, (x[:, 1] > 0).long(), u, u[:, 0] < 0.5)
+    return IndexedDataset(x, (x[:, 1] > 0).long(), u, u[:, 0] < 0.5)
 
 
 def some_game(kind, rows, space=None, encoder=None, **settings):
-    with isolated(0):
+    with seeded(0):
         encoder = encoder or PlainEncoder(3, (8,), 4)
         width = encoder(rows.x[:2]).shape[1]
         space = (space or Line()).fit(rows.u)
         players = encoder, nn.Linear(width, 2), space
-        parts = Parts(*players, rows.u, width, 2, L2(), index_in_encoder=False)
+        parts = GameParts(*players, rows.u, width, 2, L2(), index_in_encoder=False)
         return kind.assemble(replace(parts, **settings))
 
 
@@ -101,7 +101,7 @@ def test_an_encoder_that_only_scales_gains_nothing(kind, scale):
 def test_target_labels_are_never_read_and_the_target_counts(kind):
     rows = some_rows()
     game = some_game(kind, rows)
-    source, everyone = rows[rows.sources], rows[torch.arange(len(rows))]
+    source, everyone = rows[rows.source_rows], rows[torch.arange(len(rows))]
     (plain,) = game.moves(source, everyone)
     (other,) = game.moves(source, replace(everyone, y=torch.full_like(everyone.y, 7)))
     assert plain.total.item() == other.total.item()
@@ -114,7 +114,7 @@ def test_target_labels_are_never_read_and_the_target_counts(kind):
 def test_fewer_than_four_rows_cost_nothing_and_break_nothing(kind, count):
     rows = some_rows()
     game = some_game(kind, rows)
-    few = rows[rows.sources[:count]]
+    few = rows[rows.source_rows[:count]]
     (move,) = game.moves(few, few)
     move.total.backward()
     assert all(p.grad.isfinite().all() for p in game.encoder.parameters())
@@ -124,7 +124,9 @@ def test_fewer_than_four_rows_cost_nothing_and_break_nothing(kind, count):
 @kinds
 def test_an_index_that_stands_still_costs_nothing(kind):
     rows = some_rows()
-    still = Rows(rows.x, rows.y, torch.ones(len(rows), 1, dtype=torch.float64), rows.labelled)
+    still = IndexedDataset(
+        rows.x, rows.y, torch.ones(len(rows), 1, dtype=torch.float64), rows.labelled
+    )
     game = some_game(kind, still)
     assert the_move(game, still).figures["dependence"].item() == 0
 
@@ -136,7 +138,7 @@ def test_on_a_circle_no_hour_is_a_seam(kind, turn):
     rows = some_rows()
     figures = []
     for u in (hours, (hours + turn) % 24):
-        game = some_game(kind, Rows(rows.x, rows.y, u, rows.labelled), Periodic(24))
+        game = some_game(kind, IndexedDataset(rows.x, rows.y, u, rows.labelled), Periodic(24))
         figures.append(game._dependence(game.encode(rows.x, u), u).item())
     assert figures[1] == pytest.approx(figures[0], abs=1e-5)
 
@@ -159,7 +161,7 @@ def test_chords_see_what_arcs_do_not():
     u = torch.cat([one, other]).repeat(10, 1)
     z = torch.tensor([0.0, 0, 1, 1]).repeat(10)[:, None]
     for kind in MEASURES:
-        rows = Rows(torch.zeros(40, 3), torch.zeros(40).long(), u, torch.ones(40).bool())
+        rows = IndexedDataset(torch.zeros(40, 3), torch.zeros(40).long(), u, torch.ones(40).bool())
         assert some_game(kind, rows, space)._dependence(z, u).item() > 0.1
 
 
@@ -167,7 +169,7 @@ def test_chords_see_what_arcs_do_not():
 def test_a_product_of_a_line_and_a_circle_is_embedded_column_by_column(kind):
     rows = some_rows()
     u = torch.cat([rows.u, 24 * rows.u.flip(0)], dim=1)
-    both = Rows(rows.x, rows.y, u, rows.labelled)
+    both = IndexedDataset(rows.x, rows.y, u, rows.labelled)
     game = some_game(kind, both, Product([Line(), Periodic(24)]))
     index = game.space.embed(u).float()
     assert index.shape[1] == 3
@@ -180,7 +182,7 @@ def test_a_product_of_a_line_and_a_circle_is_embedded_column_by_column(kind):
 )
 def test_in_an_estimator_most_of_the_dependence_goes_and_the_head_is_ignored(name, kind):
     rows = some_rows(400, drift=8.0)
-    settings = {"game": name, "index_in_encoder": False, "hidden": (16,), "random_state": 0}
+    settings = {"game": name, "coordinates": "raw", "hidden": (16,), "random_state": 0}
     y = torch.where(rows.labelled, rows.y, -1).numpy()
     left = {}
     for lambda_d in (0.0, 3.0):

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from cida.batch import Rows
+from cida.data import IndexedDataset
 from cida.discriminators import L2, Gaussian, Histogram
-from cida.games import Adversarial, GivenPrediction, Parts, squared_error
+from cida.games import Adversarial, GameParts, GivenPrediction, squared_error
 from cida.networks import PlainEncoder
-from cida.space import Line
-from cida.training import isolated
+from cida.spaces import Line
+from cida.training import seeded
 
 
 class Spy(nn.Module):
@@ -33,14 +33,14 @@ def some_rows(count=20, regression=False):
     u = torch.linspace(0, 1, count, dtype=torch.float64)
     x = torch.randn(count, 2, generator=generator)
     y = x[:, :1] if regression else (x[:, 0] > 0).long()
-    return Rows(x, y, u, u < 0.5)
+    return IndexedDataset(x, y, u, u < 0.5)
 
 
 def some_game(rows, head=L2, outputs=3, **settings):
-    with isolated(0):
+    with seeded(0):
         players = PlainEncoder(2, (8,), 4), nn.Linear(4, outputs), Line().fit(rows.u)
         made = head(body=Spy(4 + outputs))
-        parts = Parts(*players, rows.u, 4, outputs, made, index_in_encoder=False)
+        parts = GameParts(*players, rows.u, 4, outputs, made, index_in_encoder=False)
         return GivenPrediction.assemble(replace(parts, **settings))
 
 
@@ -83,7 +83,7 @@ def test_the_prediction_is_made_at_rest_and_moves_no_statistics():
     game.train()
     z = game.encode(rows.x, rows.u)
     before = game.predictor[0].running_mean.clone()
-    assert not game.said(z, rows[torch.arange(20)]).requires_grad
+    assert not game.predicted_labels(z, rows[torch.arange(20)]).requires_grad
     assert torch.equal(before, game.predictor[0].running_mean)
     assert game.predictor.training
 
@@ -111,7 +111,7 @@ def test_the_losses_by_hand():
         assert guess.losses["discriminator"].item() == pytest.approx(value, rel=1e-5)
         assert guess.losses["reference"].item() == pytest.approx(reference, rel=1e-5)
     assert answer.losses["encoder"].item() == pytest.approx(-3 * value, rel=1e-5)
-    assert answer.figures["discriminator"].item() == pytest.approx(value, rel=1e-5)
+    assert answer.metrics["discriminator"].item() == pytest.approx(value, rel=1e-5)
     assert answer.ceilings["discriminator"].item() == pytest.approx(reference, rel=1e-5)
 
 
@@ -128,7 +128,9 @@ def test_each_belief_learns_from_its_own_loss_alone():
         assert all(p.grad is None for p in rests)
     others = [*game.encoder.parameters(), *game.predictor.parameters()]
     assert all(p.grad is None for p in others)
-    assert {id(p) for p in game.players()["discriminator"]} == {id(p) for p in (*mine, *twins)}
+    assert {id(p) for p in game.player_parameters()["discriminator"]} == {
+        id(p) for p in (*mine, *twins)
+    }
 
 
 def test_the_encoder_feels_the_belief_beyond_the_prediction_and_nothing_through_it():
@@ -173,9 +175,11 @@ def test_the_blind_beliefs_follow_the_active_rows():
 def test_target_labels_are_never_read():
     rows = some_rows()
     game = some_game(rows)
-    source, everyone = rows[rows.sources], rows[torch.arange(len(rows))]
+    source, everyone = rows[rows.source_rows], rows[torch.arange(len(rows))]
     other = replace(everyone, y=torch.where(everyone.labelled, everyone.y, 2))
-    totals = [[m.total.item() for m in game.moves(source, batch)] for batch in (everyone, other)]
+    totals = [
+        [m.total_loss.item() for m in game.moves(source, batch)] for batch in (everyone, other)
+    ]
     assert totals[0] == totals[1]
 
 
@@ -189,7 +193,7 @@ def shifting(leak, count, generator):
     x = 0.15 * torch.randn(count, 2, generator=generator)
     x[:, 0] = (2 * y - 1) * (0.05 + 0.95 * torch.rand(count, generator=generator))
     x[:, 1] += leak * (2 * u[:, 0].float() - 1)
-    return Rows(x, y, u, u[:, 0] < 0.5)
+    return IndexedDataset(x, y, u, u[:, 0] < 0.5)
 
 
 def always_right():
@@ -206,15 +210,15 @@ def adversarial_gradient(kind, head, leak, rounds=150):
     """Its mean size against beliefs that learned on fresh rows in every round, so none by heart."""
     generator = torch.Generator().manual_seed(0)
     first = shifting(leak, 2000, generator)
-    with isolated(0):
+    with seeded(0):
         players = *always_right(), Line().fit(first.u)
         made = head(hidden=(64, 64))
-        game = kind.assemble(Parts(*players, first.u, 2, 2, made, index_in_encoder=False))
+        game = kind.assemble(GameParts(*players, first.u, 2, 2, made, index_in_encoder=False))
         optimiser = torch.optim.Adam(game.players()["discriminator"], 3e-3)
         sizes = []
         for number in range(rounds):
             rows = shifting(leak, 256 if number < rounds - 20 else 2000, generator)
-            for move in game.moves(rows[rows.sources], rows[torch.arange(len(rows))]):
+            for move in game.moves(rows[rows.source_rows], rows[torch.arange(len(rows))]):
                 if move.player == "discriminator":
                     optimiser.zero_grad()
                     move.total.backward()

@@ -7,13 +7,13 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import nn
 
-from cida.batch import Rows
+from cida.data import IndexedDataset
 from cida.discriminators import L2
-from cida.games import MDD, Parts, cross_entropy, squared_error
-from cida.games.mdd import disparity
+from cida.games import MDD, GameParts, cross_entropy, squared_error
+from cida.games.mdd import margin_disparity
 from cida.networks import MLP, PlainEncoder
-from cida.space import Line
-from cida.training import isolated
+from cida.spaces import Line
+from cida.training import seeded
 
 LOG = math.log
 
@@ -22,17 +22,17 @@ def some_rows(count=24):
     generator = torch.Generator().manual_seed(0)
     u = torch.linspace(0, 1, count, dtype=torch.float64)
     x = torch.randn(count, 2, generator=generator)
-    return Rows(x, (x[:, 0] > 0).long(), u, u < 0.5)
+    return IndexedDataset(x, (x[:, 0] > 0).long(), u, u < 0.5)
 
 
 ROWS = some_rows()
-SOURCE, EVERYONE = ROWS[ROWS.sources], ROWS[torch.arange(len(ROWS))]
+SOURCE, EVERYONE = ROWS[ROWS.source_rows], ROWS[torch.arange(len(ROWS))]
 
 
 def some_game(margin_factor=MDD.margin_factor, **settings):
-    with isolated(0):
+    with seeded(0):
         encoder, auxiliary = PlainEncoder(2, (8,), 3), MLP(3, (8,), 2)
-        settings["index_in_encoder"] = False
+        settings["coordinates"] = False
         game = MDD(encoder, MLP(3, (), 2), auxiliary, Line(), **settings)
     game.margin_factor = margin_factor
     return game
@@ -60,27 +60,27 @@ def logits(*chances):
 
 def test_the_disparity_of_two_classes_by_hand():
     source, target = logits((0.8, 0.2), (0.3, 0.7)), logits((0.6, 0.4))
-    value = disparity(source, torch.tensor([0, 0]), target, torch.tensor([1]), 4.0)
+    value = margin_disparity(source, torch.tensor([0, 0]), target, torch.tensor([1]), 4.0)
     assert value.item() == pytest.approx(-4 * (LOG(0.8) + LOG(0.3)) / 2 - LOG(1 - 0.4))
 
 
 def test_the_disparity_of_three_classes_by_hand():
     source, target = logits((0.5, 0.2, 0.3)), logits((0.1, 0.2, 0.7), (0.25, 0.25, 0.5))
-    value = disparity(source, torch.tensor([2]), target, torch.tensor([1, 2]), 2.0)
+    value = margin_disparity(source, torch.tensor([2]), target, torch.tensor([1, 2]), 2.0)
     assert value.item() == pytest.approx(-2 * LOG(0.3) - (LOG(1 - 0.2) + LOG(1 - 0.5)) / 2)
 
 
 def test_a_shift_of_the_logits_changes_no_disparity():
     said = torch.tensor([0, 2])
     source, target = torch.randn(2, 2, 3, generator=torch.Generator().manual_seed(1))
-    shifted = disparity(source + 7, said, target - 5, said, 4.0)
-    assert shifted.item() == pytest.approx(disparity(source, said, target, said, 4.0).item())
+    shifted = margin_disparity(source + 7, said, target - 5, said, 4.0)
+    assert shifted.item() == pytest.approx(margin_disparity(source, said, target, said, 4.0).item())
 
 
 def test_very_large_logits_stay_finite_with_their_gradients():
     source = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
     target = torch.tensor([[1e4, -1e4, 0.0]], requires_grad=True)
-    value = disparity(source, torch.tensor([1]), target, torch.tensor([0]), 4.0)
+    value = margin_disparity(source, torch.tensor([1]), target, torch.tensor([0]), 4.0)
     assert value.item() == pytest.approx(4 * 2e4 + 1e4)
     value.backward()
     assert source.grad.tolist() == [[4.0, -4.0, 0.0]]
@@ -89,7 +89,7 @@ def test_very_large_logits_stay_finite_with_their_gradients():
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0, 4.0])
 def test_the_ceiling_is_the_least_disparity_of_a_constant_belief(gamma):
-    highest = some_game(margin_factor=gamma).highest
+    highest = some_game(margin_factor=gamma).disparity_ceiling
     least = minimize_scalar(
         lambda p: -gamma * LOG(p) - LOG(1 - p), bounds=(1e-6, 1 - 1e-6), method="bounded"
     )
@@ -103,8 +103,8 @@ def test_an_auxiliary_at_the_best_constant_is_at_the_ceiling(said):
     game = some_game()
     constant(game, 0.8, said)  # gamma = 4
     move = last_move(game)
-    assert move.figures["discriminator"].item() == pytest.approx(game.highest, rel=1e-5)
-    assert move.ceilings["discriminator"].item() == pytest.approx(game.highest)
+    assert move.metrics["discriminator"].item() == pytest.approx(game.disparity_ceiling, rel=1e-5)
+    assert move.ceilings["discriminator"].item() == pytest.approx(game.disparity_ceiling)
 
 
 def test_the_losses_of_the_encoders_move_by_hand():
@@ -124,10 +124,10 @@ def test_above_the_ceiling_the_encoder_takes_no_adversarial_gradient():
     game = some_game()
     game.discriminator[-1].weight.data *= 50
     move = last_move(game)
-    assert move.figures["discriminator"] > game.highest
+    assert move.metrics["discriminator"] > game.disparity_ceiling
     assert all(not g.any() for g in gradients(move.losses["encoder"], game.encoder))
     free = last_move(some_game(ceiling=False))
-    assert free.losses["encoder"].item() == pytest.approx(-free.figures["discriminator"].item())
+    assert free.losses["encoder"].item() == pytest.approx(-free.metrics["discriminator"].item())
 
 
 def make_it_better_than_blind(game, steps=150):
@@ -142,7 +142,7 @@ def test_below_the_ceiling_the_encoder_feels_the_auxiliary():
     game = some_game()
     make_it_better_than_blind(game)
     move = last_move(game)
-    assert move.figures["discriminator"] < game.highest
+    assert move.metrics["discriminator"] < game.disparity_ceiling
     assert max(g.abs().max() for g in gradients(move.losses["encoder"], game.encoder)) > 1e-4
 
 
@@ -150,14 +150,14 @@ def test_the_auxiliarys_move_gives_the_others_no_gradient():
     game = some_game()
     move = next(game.moves(SOURCE, EVERYONE))
     assert move.player == "discriminator"
-    move.total.backward()
+    move.total_loss.backward()
     assert all(p.grad is None for m in (game.encoder, game.predictor) for p in m.parameters())
     assert all(p.grad is not None for p in game.discriminator.parameters())
 
 
 def test_the_encoders_move_gives_the_auxiliary_no_gradient():
     game = some_game(ceiling=False)
-    last_move(game).total.backward()
+    last_move(game).total_loss.backward()
     assert all(p.grad is None and p.requires_grad for p in game.discriminator.parameters())
     assert all(p.grad is not None for m in (game.encoder, game.predictor) for p in m.parameters())
 
@@ -176,7 +176,7 @@ def test_a_batch_without_target_rows_leaves_the_prediction_loss_alone():
 
 def parts(**changes):
     players = (nn.Linear(2, 3), nn.Linear(3, 2), Line(), ROWS.u, 3, 2, L2(hidden=(5,)))
-    return Parts(*players, **changes)
+    return GameParts(*players, **changes)
 
 
 def test_a_regression_is_refused_by_name():

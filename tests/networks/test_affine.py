@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cida.networks import IndexAffine
-from cida.training import isolated
+from cida.training import seeded
 
 quick = settings(deadline=None, max_examples=30)
 
 
 def some_affine(features=4, index_width=2, seed=0):
     """With weights that are not those of its start, in double precision."""
-    with isolated(seed):
+    with seeded(seed):
         affine = IndexAffine(features, index_width).double()
         torch.nn.init.normal_(affine.linear.weight)
     return affine

@@ -5,9 +5,10 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from cida.datasets import moons
-from cida.networks import FramedEncoder, MovingFrame, axes
-from cida.networks.axes import axes_turns
+from cida.coordinates import MovingFrame, principal_axes
+from cida.coordinates.principal_axes import principal_axis_rotations
+from cida.datasets import make_rotating_moons
+from cida.networks import FramedEncoder
 
 BINS = 40
 MIDDLES = (np.arange(BINS) + 0.5) / BINS
@@ -79,7 +80,7 @@ PATHS_3 = {
 )
 @pytest.mark.parametrize("seed", [0, 1])
 def test_turns_undo_those_of_a_cloud_with_axes_within_a_few_degrees(path, lengths, seed):
-    turns = axes_turns(*turning(path, lengths, seed=seed))
+    turns = principal_axis_rotations(*turning(path, lengths, seed=seed))
     are_rotations(turns)
     assert np.array_equal(turns[0], np.eye(len(lengths)))
     seen = turns @ np.stack([path(u) for u in MIDDLES])
@@ -90,7 +91,7 @@ def test_turns_undo_those_of_a_cloud_with_axes_within_a_few_degrees(path, length
 
 
 def test_the_sense_of_the_turn_is_kept_beyond_half_a_turn():
-    turns = axes_turns(*turning(lambda u: flat(300 * u), [4, 1], rows=8000))
+    turns = principal_axis_rotations(*turning(lambda u: flat(300 * u), [4, 1], rows=8000))
     angle = np.degrees(np.unwrap(np.arctan2(turns[:, 1, 0], turns[:, 0, 0])))
     # A principal axis alone looks the same after 180 degrees; followed, it does not.
     assert angle[-1] == pytest.approx(-300 * (BINS - 1) / BINS, abs=20)
@@ -99,7 +100,7 @@ def test_the_sense_of_the_turn_is_kept_beyond_half_a_turn():
 
 def test_covariances_stand_still_after_the_turns():
     x, owner = turning(PATHS_2["a quarter"], [3, 1], rows=20_000)
-    turned = np.einsum("nij,nj->ni", axes_turns(x, owner)[owner], x)
+    turned = np.einsum("nij,nj->ni", principal_axis_rotations(x, owner)[owner], x)
     shapes = [np.cov(turned[owner // 8 == part].T) for part in range(5)]
     before = [np.cov(x[owner // 8 == part].T) for part in range(5)]
     assert np.ptp(shapes, axis=0).max() < 1.2
@@ -111,18 +112,18 @@ def test_covariances_stand_still_after_the_turns():
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 def test_axes_of_equal_length_do_not_turn(width):
-    turns = axes_turns(*clouds(*([np.eye(width)] * 12)))
+    turns = principal_axis_rotations(*clouds(*([np.eye(width)] * 12)))
     assert np.allclose(turns, np.eye(width), atol=1e-9)
 
 
 def test_a_round_cloud_that_grows_does_not_turn():
-    turns = axes_turns(*clouds(*(size * np.eye(3) for size in np.linspace(1, 9, 12))))
+    turns = principal_axis_rotations(*clouds(*(size * np.eye(3) for size in np.linspace(1, 9, 12))))
     assert np.allclose(turns, np.eye(3), atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [np.diag([9.0, 1.0]), flat(30) @ np.diag([9, 1]) @ flat(-30)])
 def test_a_cloud_that_keeps_its_axes_does_not_turn_however_they_lie(shape):
-    turns = axes_turns(*clouds(*(size * shape for size in (1, 2, 3, 2, 1))))
+    turns = principal_axis_rotations(*clouds(*(size * shape for size in (1, 2, 3, 2, 1))))
     assert np.allclose(turns, np.eye(2), atol=1e-9)
 
 
@@ -131,39 +132,45 @@ def test_two_equal_axes_of_three_turn_as_one_plane():
         return Rotation.from_euler("x", 90 * u, degrees=True).as_matrix()
 
     shape = np.diag([9.0, 1.0, 1.0])
-    turns = axes_turns(*clouds(*(path(u) @ shape @ path(u).T for u in MIDDLES)))
+    turns = principal_axis_rotations(*clouds(*(path(u) @ shape @ path(u).T for u in MIDDLES)))
     assert np.allclose(turns, np.eye(3), atol=1e-9)
 
 
 def test_a_long_axis_that_stays_is_hardly_turned_by_the_noise_of_a_draw():
     for seed in range(5):
         x = np.random.default_rng(seed).normal(size=(4000, 2)) * [3, 1]
-        turns = axes_turns(x, np.repeat(np.arange(BINS), 100))
+        turns = principal_axis_rotations(x, np.repeat(np.arange(BINS), 100))
         assert degrees_apart(turns, np.eye(2)).max() < 7
 
 
 def test_constant_rows_do_not_turn():
-    turns = axes_turns(np.zeros((60, 3)), np.repeat(np.arange(6), 10))
+    turns = principal_axis_rotations(np.zeros((60, 3)), np.repeat(np.arange(6), 10))
     assert np.array_equal(turns, np.broadcast_to(np.eye(3), (6, 3, 3)))
 
 
 def test_one_bin_does_not_turn():
-    turns = axes_turns(exact_cloud(np.diag([4.0, 1.0])), np.zeros(50, dtype=int))
+    turns = principal_axis_rotations(exact_cloud(np.diag([4.0, 1.0])), np.zeros(50, dtype=int))
     assert np.array_equal(turns, np.eye(2)[None])
 
 
 def test_one_column_has_nothing_to_turn():
     x = np.random.default_rng(0).normal(size=(100, 1))
-    assert np.allclose(axes_turns(x, np.repeat(np.arange(10), 10)), 1)
+    assert np.allclose(principal_axis_rotations(x, np.repeat(np.arange(10), 10)), 1)
 
 
 @pytest.mark.parametrize(("long", "rows"), [(4.0, 50), (1.5, 50), (1.5, 5000), (1.01, 50)])
 def test_one_step_is_the_formula_of_the_docstring(monkeypatch, long, rows):
-    monkeypatch.setattr(axes, "NEIGHBOURS", 0)
-    monkeypatch.setattr(axes, "ROUNDS", 1)
+    monkeypatch.setattr(principal_axes, "N_NEIGHBOR_BINS", 0)
+    monkeypatch.setattr(principal_axes, "N_ROTATION_ITERATIONS", 1)
     between = 0.1
-    turns = axes_turns(*clouds(np.diag([long, 1.0]), [[long, between], [between, 1.0]], rows=rows))
-    asked = between * (long - 1) / ((long - 1) ** 2 + axes.SURE**2 * long / rows)
+    turns = principal_axis_rotations(
+        *clouds(np.diag([long, 1.0]), [[long, between], [between, 1.0]], rows=rows)
+    )
+    asked = (
+        between
+        * (long - 1)
+        / ((long - 1) ** 2 + principal_axes.MIN_AXIS_SIGNAL_TO_NOISE**2 * long / rows)
+    )
     # What leans towards the second axis is turned back from it.
     assert np.arctan2(turns[1, 1, 0], turns[1, 0, 0]) == pytest.approx(-asked, rel=1e-6)
 
@@ -172,7 +179,7 @@ def test_one_step_is_the_formula_of_the_docstring(monkeypatch, long, rows):
 
 
 def scaled_moons(seed):
-    world = moons(seed=seed)
+    world = make_rotating_moons(seed=seed)
     x = torch.from_numpy((world.x - world.x.mean(0)) / world.x.std(0)).float()
     return x, torch.from_numpy(world.u / 180)[:, None].float(), world
 

@@ -5,13 +5,13 @@ import torch
 from torch import nn
 
 from cida.networks import Convolution, ImageEncoder, RotationTransformer
-from cida.training import isolated
+from cida.training import seeded
 
 LAYERS = (Convolution(6), Convolution(8, pool=2))
 
 
 def some_encoder(size=12, fold=2, layers=LAYERS):
-    with isolated(0):
+    with seeded(0):
         transformer = RotationTransformer(2, hidden=(8,))
         nn.init.normal_(transformer.head.weight)  # turns every image
         return ImageEncoder(size, layers, 5, transformer, fold=fold)

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from cida import CIDAClassifier, Line, Periodic, Product, load
-from cida.networks import FramedEncoder, MovingFrame, PlainEncoder, can_frame
+from cida.coordinates import MovingFrame, can_use_moving_frame
+from cida.networks import FramedEncoder, PlainEncoder
 
 SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
 
@@ -230,7 +231,7 @@ def labelled(rows=120, columns=2):
 @pytest.mark.parametrize("mode", ["frame", "axes"])
 def test_a_saved_frame_comes_back_bit_for_bit(tmp_path, mode):
     x, u, y = labelled()
-    model = model_of(x, u, y, index_in_encoder=mode)
+    model = model_of(x, u, y, coordinates=mode)
     model.save(tmp_path / "model.cida")
     again = load(tmp_path / "model.cida")
     assert type(again.game_.encoder) is FramedEncoder
@@ -243,7 +244,7 @@ def test_a_saved_frame_comes_back_bit_for_bit(tmp_path, mode):
 
 def test_training_leaves_the_frame_as_it_was_fitted():
     x, u, y = labelled()
-    settings = {**SMALL, "index_in_encoder": "frame"}
+    settings = {**SMALL, "coordinates": "moving-frame"}
     short, long = (
         CIDAClassifier(**{**settings, "steps": steps}).fit(x, y, domain_index=u).game_.encoder
         for steps in (1, 30)
@@ -257,10 +258,10 @@ def test_training_leaves_the_frame_as_it_was_fitted():
 
 
 def test_a_frame_is_for_one_number_on_a_line_and_at_most_128_columns():
-    assert can_frame(Line(), 128)
-    assert not can_frame(Line(), 129)
-    assert not can_frame(Periodic(24), 2)
-    assert not can_frame(Product([Line(), Line()]), 2)
+    assert can_use_moving_frame(Line(), 128)
+    assert not can_use_moving_frame(Line(), 129)
+    assert not can_use_moving_frame(Periodic(24), 2)
+    assert not can_use_moving_frame(Product([Line(), Line()]), 2)
 
 
 CASES = {
@@ -282,8 +283,8 @@ def no_frame(request):
 
 def test_frame_is_refused_in_one_sentence_where_there_is_none(no_frame):
     rows, settings, words = no_frame
-    with pytest.raises(ValueError, match=r"^index_in_encoder is 'frame'") as caught:
-        model_of(*rows, **settings, index_in_encoder="frame")
+    with pytest.raises(ValueError, match=r"^coordinates is 'frame'") as caught:
+        model_of(*rows, **settings, coordinates="moving-frame")
     message = str(caught.value)
     assert message.endswith(".")
     assert "\n" not in message

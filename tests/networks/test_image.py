@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from cida.networks import Convolution, ImageEncoder, RotationTransformer
-from cida.training import isolated
+from cida.training import seeded
 
 STACKS = {
     "three": (Convolution(4, 5, 2), Convolution(6, pool=2), Convolution(8)),
@@ -18,7 +18,7 @@ STACKS = {
 
 
 def some_encoder(size=12, layers=STACKS["three"], outputs=5, **settings):
-    with isolated(0):
+    with seeded(0):
         transformer = RotationTransformer(2, hidden=(8,))
         nn.init.normal_(transformer.head.weight)  # turns every image
         return ImageEncoder(size, layers, outputs, transformer, **settings)
@@ -49,9 +49,9 @@ def warmed(encoder, size=12):
 @settings(deadline=None, max_examples=150)
 def test_the_size_that_a_layer_tells_is_the_one_it_gives(size, kernel, stride, pool):
     layer = Convolution(2, kernel, stride, pool)
-    assume(layer.size(size) > 0)
-    found = nn.Sequential(*layer.modules(1, 0.0))(torch.zeros(2, 1, size, size))
-    assert found.shape == (2, 2, layer.size(size), layer.size(size))
+    assume(layer.output_size(size) > 0)
+    found = nn.Sequential(*layer.make_modules(1, 0.0))(torch.zeros(2, 1, size, size))
+    assert found.shape == (2, 2, layer.output_size(size), layer.output_size(size))
 
 
 @pytest.mark.parametrize("kernel", [2, 4])
@@ -60,8 +60,8 @@ def test_the_size_of_an_even_kernel_is_right_or_the_kernel_is_refused(kernel):
         layer = Convolution(2, kernel)
     except ValueError:
         return
-    found = nn.Sequential(*layer.modules(1, 0.0))(torch.zeros(2, 1, 12, 12))
-    assert found.shape[-1] == layer.size(12)
+    found = nn.Sequential(*layer.make_modules(1, 0.0))(torch.zeros(2, 1, 12, 12))
+    assert found.shape[-1] == layer.output_size(12)
 
 
 @pytest.mark.parametrize("size", [28, 12, 8])
@@ -74,8 +74,8 @@ def test_every_stack_gives_a_vector_a_row(size, layers):
 
 
 def test_a_layer_is_convolution_pooling_normalisation_and_relu_by_hand():
-    with isolated(0):
-        modules = nn.Sequential(*Convolution(3, 3, 2, pool=2).modules(1, 0.0))
+    with seeded(0):
+        modules = nn.Sequential(*Convolution(3, 3, 2, pool=2).make_modules(1, 0.0))
         x = torch.randn(5, 1, 9, 9)
     weight = modules[0].weight
     # The filter over a frame of zeros, every second place, the best of two by two.
@@ -133,7 +133,7 @@ def test_the_index_matters_through_the_turn_alone():
 def test_dropout_is_random_in_training_drops_whole_channels_and_rests_in_evaluation():
     encoder = some_encoder(layers=(Convolution(32),), dropout=0.5)
     images, index = some_batch()
-    with isolated(0):
+    with seeded(0):
         assert not torch.equal(encoder(images, index), encoder(images, index))
         read = encoder.convolutions(images)
     gone = (read == 0).all(dim=3).all(dim=2)

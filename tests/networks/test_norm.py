@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 
 from cida.networks import norm
 from cida.networks.norm import IndexNorm, IndexTrend
-from cida.training import isolated
+from cida.training import seeded
 
 quick = settings(deadline=None, max_examples=25)
 
@@ -22,7 +22,7 @@ def drawn(*shape, seed=1):
 
 def some_layers(channels=3, index_width=2, seed=0):
     """With weights that are not those of the start, in double precision."""
-    with isolated(seed):
+    with seeded(seed):
         layer = IndexNorm(channels, index_width).double()
         torch.nn.init.normal_(layer.weight)
         torch.nn.init.normal_(layer.bias)
@@ -38,7 +38,7 @@ def settled(layer, trend, h, index):
 
 def fitted(index, values):
     """The ridge line by scikit-learn, which leaves the constant free too."""
-    model = Ridge(alpha=norm.RIDGE * len(index)).fit(index.numpy(), values.detach().numpy())
+    model = Ridge(alpha=norm.RIDGE_PENALTY * len(index)).fit(index.numpy(), values.detach().numpy())
     return torch.from_numpy(model.predict(index.numpy())).reshape(values.shape)
 
 
@@ -46,8 +46,8 @@ def by_hand(layer, h, index):
     """The formula, with scikit-learn's lines."""
     c = h - fitted(index, h.mean((2, 3)))[:, :, None, None]
     square = c.square().mean((2, 3))
-    spread = torch.maximum(fitted(index, square), norm.FLOOR * square.mean(0))
-    scale = layer.weight / torch.sqrt(spread + norm.EPSILON)
+    spread = torch.maximum(fitted(index, square), norm.MIN_VARIANCE_RATIO * square.mean(0))
+    scale = layer.weight / torch.sqrt(spread + norm.VARIANCE_EPSILON)
     return c * scale[:, :, None, None] + layer.bias[:, None, None]
 
 
@@ -104,7 +104,7 @@ def test_the_written_gradient_is_the_numeric_one():
 
     def found(h, weight, bias):
         layer.load_state_dict(before)  # each look is the first
-        return norm._Follow.apply(h, weight, bias, rows, layer)
+        return norm._IndexNormFunction.apply(h, weight, bias, rows, layer)
 
     h = drawn(7, 3, 1, 4).requires_grad_()
     weight, bias = (part.detach().clone().requires_grad_() for part in (layer.weight, layer.bias))

@@ -8,8 +8,8 @@ from torch import nn
 
 from cida.images import rotate_degrees
 from cida.networks import RotationTransformer
-from cida.space import Line, Periodic
-from cida.training import isolated
+from cida.spaces import Line, Periodic
+from cida.training import seeded
 
 SIZE = 12
 KINDS = {
@@ -21,7 +21,7 @@ KINDS = {
 
 
 def some_transformer(index_width=2, seed=0, **settings):
-    with isolated(seed):
+    with seeded(seed):
         return RotationTransformer(index_width, hidden=(8, 8), **settings)
 
 
@@ -42,7 +42,7 @@ def some_index(count=6):
 
 def crooked(transformer):
     """The same with a head that says something."""
-    with isolated(1), torch.no_grad():
+    with seeded(1), torch.no_grad():
         nn.init.normal_(transformer.head.weight)
     return transformer
 
@@ -176,7 +176,7 @@ def test_only_one_that_sees_the_image_lets_it_decide_the_angle(pixels, one_angle
     transformer = crooked(some_transformer(pixels=pixels, one_angle=one_angle)).eval()
     angles = [transformer.cos_sin(some_images(seed=seed), some_index()) for seed in (0, 1)]
     assert torch.equal(*angles) != bool(pixels)
-    assert transformer.sees_image == bool(pixels)
+    assert transformer.uses_image == bool(pixels)
 
 
 @pytest.mark.parametrize("space", [Periodic(360), Line()], ids=repr)
@@ -184,10 +184,10 @@ def test_the_index_is_as_loud_as_all_pixels_together(space):
     u = torch.tensor([[0.0], [360.0]], dtype=torch.float64)
     index = space.fit(u).embed(u).float()[1:]
     width = space.embedding_width
-    with isolated(0):
+    with seeded(0):
         transformer = RotationTransformer(width, 784, (4096,))
     weight = linear_layers(transformer)[0].weight
-    of_index = weight[:, :width] @ (transformer.loudness * index[0])
+    of_index = weight[:, :width] @ (transformer.index_scale * index[0])
     of_image = weight[:, width:] @ torch.ones(784)
     expected = index[0].square().mean().sqrt()
     assert (of_index.std() / of_image.std() / expected).item() == pytest.approx(1, abs=0.1)
@@ -216,7 +216,7 @@ def test_in_evaluation_a_row_does_not_depend_on_the_batch(kind):
 def test_dropout_makes_it_random_in_training_and_fixed_in_evaluation(kind):
     transformer = crooked(some_transformer(dropout=0.5, **kind))
     images, index = some_images(), some_index()
-    with isolated(0):
+    with seeded(0):
         drawn = [transformer.cos_sin(images, index) for _ in range(2)]
         assert not torch.equal(*drawn)
     transformer.eval()
@@ -231,7 +231,7 @@ def test_without_dropout_it_is_not_random(kind):
 
 def test_dropout_drops_the_share_it_is_told():
     body = RotationTransformer(2, hidden=(64,), dropout=0.25).body
-    with isolated(0), torch.no_grad():
+    with seeded(0), torch.no_grad():
         body[0].weight.zero_()
         body[0].bias.fill_(1.0)
         seen = body(torch.zeros(2000, 2))

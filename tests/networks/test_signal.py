@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from cida.networks import PAPER_BLOCKS, Block, IndexNorm, SignalEncoder
-from cida.training import isolated
+from cida.training import seeded
 
 SAMPLES = 300
 
@@ -31,7 +31,7 @@ LENGTHS = (150, 150, 75, 75, 75, 15, 15, 15, 15, 3, 3, 3)  # of the stem, then o
 
 
 def some_encoder(seed=0, width=1 / 8, **settings):
-    with isolated(seed):
+    with seeded(seed):
         return SignalEncoder(2, width, **settings)
 
 
@@ -55,7 +55,7 @@ def facts(layer):
 
 def warmed(encoder):
     """Without what its start has of zeros and ones; in evaluation."""
-    with torch.no_grad(), isolated(3):
+    with torch.no_grad(), seeded(3):
         nn.init.normal_(encoder.affine.linear.weight)
         for part in encoder.modules():
             if isinstance(part, nn.modules.batchnorm._BatchNorm):
@@ -122,9 +122,9 @@ def test_an_eighth_of_the_width_has_an_eighth_of_all_channels():
 
 
 def test_four_channels_are_the_fewest():
-    assert Block(9, 2, 64, 128).scaled(1 / 64) == Block(9, 2, 4, 4)
-    assert Block(9, 2, 64, 128).scaled(1.5) == Block(9, 2, 96, 192)
-    assert all(block.scaled(1) == block for block in PAPER_BLOCKS)
+    assert Block(9, 2, 64, 128).with_width_factor(1 / 64) == Block(9, 2, 4, 4)
+    assert Block(9, 2, 64, 128).with_width_factor(1.5) == Block(9, 2, 96, 192)
+    assert all(block.with_width_factor(1) == block for block in PAPER_BLOCKS)
 
 
 @settings(deadline=None, max_examples=20)
@@ -229,7 +229,7 @@ def test_following_takes_a_steady_drift_of_the_signals_out_of_the_encoding():
 @pytest.mark.parametrize("follow", [False, True])
 def test_a_gradient_reaches_every_parameter(follow):
     encoder = some_encoder(follow=follow)
-    with isolated(5):
+    with seeded(5):
         target = torch.randn(6, 48)
     (encoder(*some_batch()) - target).square().sum().backward()
     for name, parameter in encoder.named_parameters():

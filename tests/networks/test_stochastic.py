@@ -22,11 +22,11 @@ from cida.networks import (
     PlainEncoder,
     RotationTransformer,
     TabularEncoder,
-    drawing,
+    convert_dropout,
+    fixed_draw,
     is_stochastic,
-    monte_carlo,
 )
-from cida.training import isolated
+from cida.training import seeded
 
 DRAWS = 4000
 
@@ -39,7 +39,7 @@ LAYERS = {
 
 @pytest.fixture(autouse=True)
 def _seeded():
-    with isolated(0):
+    with seeded(0):
         yield
 
 
@@ -49,7 +49,7 @@ def layer(request):
 
 
 def some_rows(rows=5, width=6):
-    with isolated(1):
+    with seeded(1):
         return torch.randn(rows, width)
 
 
@@ -60,7 +60,7 @@ def fitting(layer, rows=5):
 
 
 def draw(module, number, *inputs):
-    with drawing(module, number), torch.no_grad():
+    with fixed_draw(module, number), torch.no_grad():
         return module(*inputs)
 
 
@@ -83,7 +83,7 @@ def test_draws_of_a_gaussian_code_have_the_mean_and_deviation_it_says():
 
 def test_in_training_each_row_has_noise_of_its_own():
     code, x = GaussianCode(), torch.zeros(20_000, 2)
-    with isolated(0):
+    with seeded(0):
         z = code(x)[:, 0].numpy()
     assert stats.kstest(z / 0.1, "norm").pvalue > 1e-3
 
@@ -100,7 +100,7 @@ def test_the_gradient_through_draws_is_that_of_the_expectation():
     # E[z^2] = m^2 + s^2: its derivatives are 2 m and 2 s.
     code = GaussianCode(start=0.7)
     x = torch.tensor([1.5, 0.4], dtype=torch.float64, requires_grad=True)
-    with isolated(0):
+    with seeded(0):
         code(x.expand(400_000, 2)).square().mean().backward()
     mean, deviation = code.moments(x.detach())
     slope = torch.sigmoid(x.detach()[1] + code.shift)  # ds / dr of a softplus
@@ -112,7 +112,7 @@ def test_a_draw_can_be_differentiated(layer):
     x = fitting(layer).double().requires_grad_()
 
     def drawn(x):
-        with drawing(layer, 3):
+        with fixed_draw(layer, 3):
             return layer(x)
 
     assert torch.autograd.gradcheck(drawn, x)
@@ -137,9 +137,9 @@ def test_a_mask_drops_its_share_and_keeps_the_mean(channels):
 def test_a_draw_of_a_row_hangs_on_nothing_but_its_number(number, rows, kind):
     layer = LAYERS[kind]()
     x = fitting(layer, 6)
-    with isolated(0):
+    with seeded(0):
         whole = draw(layer, number, x)
-    with isolated(1):
+    with seeded(1):
         part = draw(copy.deepcopy(layer).eval(), number, x[:rows])
     assert torch.equal(part, whole[:rows])
 
@@ -153,9 +153,9 @@ def test_the_global_random_state_is_not_touched(layer):
 def test_draws_differ_and_so_do_equal_layers_in_one_draw():
     twins = nn.ModuleList([MonteCarloDropout(0.5), MonteCarloDropout(0.5)])
     x = torch.ones(1, 64)
-    with drawing(twins, 0):
+    with fixed_draw(twins, 0):
         first, second = (layer(x) for layer in twins)
-    with drawing(twins, 1):
+    with fixed_draw(twins, 1):
         other = twins[0](x)
     assert not torch.equal(first, second)
     assert not torch.equal(first, other)
@@ -163,10 +163,10 @@ def test_draws_differ_and_so_do_equal_layers_in_one_draw():
 
 def test_an_outer_draw_comes_back_and_an_error_ends_one(layer):
     x = fitting(layer)
-    with drawing(layer, 1):
+    with fixed_draw(layer, 1):
         outer = layer(x)
         assert not torch.equal(draw(layer, 2, x), outer)
-        with pytest.raises(RuntimeError), drawing(layer, 2):
+        with pytest.raises(RuntimeError), fixed_draw(layer, 2):
             nn.Linear(1, 1)(torch.zeros(1, 2))
         assert torch.equal(layer(x), outer)
     rests = x.chunk(2, 1)[0] if isinstance(layer, GaussianCode) else x
@@ -175,7 +175,7 @@ def test_an_outer_draw_comes_back_and_an_error_ends_one(layer):
 
 def test_threads_have_draws_of_their_own(layer):
     x, seen = fitting(layer), []
-    with drawing(layer, 0):
+    with fixed_draw(layer, 0):
         thread = threading.Thread(target=lambda: seen.append(draw(layer, 5, x)))
         thread.start()
         thread.join()
@@ -198,9 +198,9 @@ def test_a_pickled_layer_gives_the_same_draw(layer):
 def test_in_training_and_evaluation_it_is_torchs_dropout_bit_for_bit(channels):
     theirs, mine = (nn.Dropout2d if channels else nn.Dropout)(0.4), MonteCarloDropout(0.4, channels)
     x = some_rows(8, 60).reshape(8, 15, 2, 2)
-    with isolated(0):
+    with seeded(0):
         expected, after = theirs(x), torch.rand(3)
-    with isolated(0):
+    with seeded(0):
         assert torch.equal(mine(x), expected)
         assert torch.equal(torch.rand(3), after)
     assert torch.equal(mine.eval()(x), x)
@@ -210,10 +210,10 @@ def test_dropout_layers_anywhere_below_become_drawn():
     network = nn.Sequential(nn.Linear(6, 40), nn.Sequential(nn.ReLU(), nn.Dropout(0.2)))
     images = nn.Sequential(nn.Dropout2d(0.4))
     assert not is_stochastic(network)
-    assert monte_carlo(network) is network
+    assert convert_dropout(network) is network
     assert is_stochastic(network)
     assert (network[1][1].p, network[1][1].channels) == (0.2, False)
-    assert (monte_carlo(images)[0].p, images[0].channels) == (0.4, True)
+    assert (convert_dropout(images)[0].p, images[0].channels) == (0.4, True)
     assert not torch.equal(draw(network, 0, some_rows()), draw(network, 1, some_rows()))
 
 
@@ -262,7 +262,7 @@ def test_a_gaussian_encoder_fits_what_follows_the_index():
 
 
 def test_a_dropout_encoder_rests_as_if_it_had_none_and_can_be_drawn(make):
-    encoder, bare = monte_carlo(make(4, 0.3)).eval(), make(4, 0.0).eval()
+    encoder, bare = convert_dropout(make(4, 0.3)).eval(), make(4, 0.0).eval()
     assert is_stochastic(encoder)
     assert not is_stochastic(bare)
     # The same names: dropout has no weights, though it has a place among the layers of an MLP.

@@ -9,14 +9,14 @@ from torch import nn
 
 from cida import CIDAClassifier, load
 from cida.networks import IndexAffine, TabularEncoder
-from cida.training import isolated
+from cida.training import seeded
 
 quick = settings(deadline=None, max_examples=15)
 INDICATORS, SIZES = (2, 0), (3, 40)  # of three numbers the third and the first may be missing
 
 
 def some_encoder(seed=0, **more):
-    with isolated(seed):
+    with seeded(seed):
         return TabularEncoder(3, INDICATORS, SIZES, encoding_width=5, **more).eval()
 
 
@@ -113,7 +113,7 @@ def test_numbers_that_drift_along_the_index_are_encoded_alike():
     rng = np.random.default_rng(0)
     u = np.linspace(-1.7, 1.7, 4000)[:, None]
     x = 5 * np.sin(u) + (2 + u) * rng.normal(size=(4000, 2))
-    with isolated(0):
+    with seeded(0):
         encoder = TabularEncoder(2).eval()
     x, index = torch.from_numpy(x).float(), torch.from_numpy(u)
     encoder.fit_index(x, index)
@@ -192,7 +192,7 @@ def test_it_is_saved_within_a_model_and_passed_again(tmp_path):
     x, u = x.numpy(), index.numpy()
     y = np.where(u[:, 0] > 0.5, np.nan, x[:, 0] > 0)
     model = CIDAClassifier(
-        encoder=some_encoder(), index_in_encoder=True, standardise=False, steps=3, random_state=0
+        encoder=some_encoder(), coordinates="learned", standardize=False, steps=3, random_state=0
     )
     model.fit(x, y, domain_index=u)
     model.save(tmp_path / "model")

@@ -6,8 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.networks import FollowsIndex, IndexWindows, TabularEncoder, windows
-from cida.space import Line, Periodic, Product
+from cida.coordinates import IndexWindows, SupportsFitIndex, windows
+from cida.networks import TabularEncoder
+from cida.spaces import Line, Periodic, Product
 
 quick = settings(deadline=None, max_examples=15)
 
@@ -70,7 +71,7 @@ def test_the_windows_are_those_of_a_plain_loop(rows, features, width, missing, s
     rank = np.linspace(0, rows - 1, min(rows, 1024)).round().astype(int)
     places = np.unique(along[rank], axis=0)
     np.testing.assert_allclose(layer.places.numpy()[: len(places)], places, atol=1e-6)
-    assert (layer.places.numpy()[len(places) :] == windows.NOWHERE).all()
+    assert (layer.places.numpy()[len(places) :] == windows.UNUSED_WINDOW_INDEX).all()
     for k in range(0, len(places), 101):
         mean, spread = moments_by_hand(x.numpy(), index.numpy(), places[k], present.numpy())
         np.testing.assert_allclose(layer.mean[k].numpy(), mean, rtol=1e-4, atol=1e-5)
@@ -168,7 +169,7 @@ def test_no_value_is_larger_than_eight():
 def test_fewer_rows_than_places_are_enough(rows):
     index, x = drawn(rows, 1), drawn(rows, 2, seed=1)
     layer = fitted(x, index)
-    known = set(layer.places.flatten().tolist()) - {windows.NOWHERE}
+    known = set(layer.places.flatten().tolist()) - {windows.UNUSED_WINDOW_INDEX}
     assert known == set(index.float().flatten().tolist())
     found = layer(x.float(), index.float())
     assert torch.isfinite(found).all()
@@ -315,5 +316,5 @@ def test_the_index_may_be_in_double_precision(kind):
 
 
 def test_an_encoder_with_windows_follows_the_index():
-    assert isinstance(TabularEncoder(2), FollowsIndex)
-    assert not isinstance(IndexWindows(2, 1), FollowsIndex)
+    assert isinstance(TabularEncoder(2), SupportsFitIndex)
+    assert not isinstance(IndexWindows(2, 1), SupportsFitIndex)

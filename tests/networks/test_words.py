@@ -20,11 +20,11 @@ from cida.networks import (
     RotationTransformer,
     SignalEncoder,
     TabularEncoder,
-    make_network,
-    monte_carlo,
-    network_words,
+    convert_dropout,
+    network_config,
+    network_from_config,
 )
-from cida.networks.words import NETWORKS
+from cida.networks.serialization import NETWORKS
 
 MADE = [
     MLP(3, [4, 5], 2, batch_norm=True),
@@ -46,18 +46,18 @@ def test_every_kind_is_tried():
 @pytest.mark.parametrize("network", MADE, ids=lambda network: type(network).__name__)
 def test_a_network_is_made_again_from_json_and_takes_the_weights(network):
     before = torch.get_rng_state()
-    again = make_network(json.loads(json.dumps(network_words(network))))
+    again = network_from_config(json.loads(json.dumps(network_config(network))))
     assert torch.equal(before, torch.get_rng_state())
     assert type(again) is type(network)
     assert str(again) == str(network)
     again.load_state_dict(network.state_dict())
-    assert network_words(again) == network_words(network)
+    assert network_config(again) == network_config(network)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_copy_can_still_be_described(copied):
     network = MADE[-1]
-    assert network_words(copied(network)) == network_words(network)
+    assert network_config(copied(network)) == network_config(network)
 
 
 class Below(PlainEncoder):
@@ -76,10 +76,10 @@ def changed():
         nn.Linear(2, 3),
         Below(3, [4], 2),
         changed(),
-        monte_carlo(TabularEncoder(3)),
+        convert_dropout(TabularEncoder(3)),
         GaussianEncoder(nn.Linear(2, 4)),
     ],
     ids=["torch's own", "a class below ours", "changed", "drawn", "one of the user's inside"],
 )
 def test_what_would_not_come_back_the_same_is_not_described(network):
-    assert network_words(network) is None
+    assert network_config(network) is None

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from cida.benchmarks.runner import run_recipe
-from cida.benchmarks.toys import DEMO, Points
+from cida.benchmarks.toys import DEMO_RECIPES, ToyTaskData
 from cida.cli import main
-from cida.datasets import circle
+from cida.datasets import make_circle
 from cida.estimators import CidaWarning
-from cida.report import Story, read_runs
+from cida.report import Manifest, read_runs
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "wbr", "source"}
 METHODS = ("source-only", "cida", "histogram")
@@ -97,10 +97,10 @@ def read_page():
 def play(folder, methods=METHODS, seeds=SEEDS, steps=25):
     """Runs of the demo's recipes on a small Circle, as the demo makes them."""
     for seed in seeds:
-        sample = Points(circle(points=20, seed=seed))
+        sample = ToyTaskData(make_circle(n_per_domain=20, seed=seed))
         for name in methods:
             origin = {"benchmark": "circle", "preset": "demo", "command": f"cida demo {name}"}
-            recipe = DEMO[name].with_settings(steps=steps)
+            recipe = DEMO_RECIPES[name].with_settings(steps=steps)
             run_recipe(recipe, sample, seed, folder / f"{name}-seed{seed}", origin=origin)
 
 
@@ -113,9 +113,9 @@ def circle_folder(tmp_path_factory):
         play(folder)
     names = sorted(path.name for path in folder.iterdir())
     (folder / "picture.svg").write_text("<svg>picture</svg>")
-    Story(
-        names, "cida demo --seeds 2", "training points", pictures={"A <title>": "picture.svg"}
-    ).write(folder)
+    Manifest(
+        names, "cida demo --seeds 2", "training points", figures={"A <title>": "picture.svg"}
+    ).save(folder)
     return folder
 
 

@@ -11,10 +11,10 @@ import pytest
 from torch import nn
 
 import cida
-from cida.diagnostics.view import View
-from cida.report.card import CITATION, Deployed, model_card
-from cida.report.folder import export_folder
-from cida.space import Periodic
+from cida.export.export_folder import export_folder
+from cida.export.model_card import CITATION, ExportedModel, model_card
+from cida.runs.snapshot import Snapshot
+from cida.spaces import Periodic
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -53,7 +53,7 @@ WORDS = {
 
 
 def test_the_card_says_what_the_run_says(model):
-    card = model_card(Deployed(model, WORDS), "sensors-model")
+    card = model_card(ExportedModel(model, WORDS), "sensors-model")
     for words in (
         "# sensors, cida\n",
         "fingerprint: `00c0ffee00c0ffee`",
@@ -66,7 +66,7 @@ def test_the_card_says_what_the_run_says(model):
         "| torch | 2.13.0 |",
         'cida.load("sensors-model")',
         "`CITATION.cff`",
-        f"trained on: {model.facts_.source_rows} rows with labels",
+        f"trained on: {model.summary_.source_rows} rows with labels",
     ):
         assert words in card, words
     titles = re.findall(r"^## (.*)$", card, re.M)
@@ -77,7 +77,7 @@ def test_the_card_says_what_the_run_says(model):
 
 
 def test_names_that_mean_something_in_markdown_are_shown_as_they_are(model):
-    card = model_card(Deployed(model))
+    card = model_card(ExportedModel(model))
     assert "classes: a\\_b, c\\|d" in card
 
 
@@ -85,18 +85,18 @@ def test_ranges_with_labels_and_without_come_from_the_view(model):
     u = np.array([[1.0], [2.0], [20.0], [23.0]])
     source = np.array([True, True, False, False])
     nothing = np.zeros((4, 2))
-    view = View(Periodic(24), ("hour",), ("a", "b"), u, source, nothing, np.full(4, np.nan))
-    card = model_card(Deployed(model, view=view))
+    view = Snapshot(Periodic(24), ("hour",), ("a", "b"), u, source, nothing, np.full(4, np.nan))
+    card = model_card(ExportedModel(model, snapshot=view))
     seen = model._seen.numpy()
     span = f"{seen.min():.6g} to {seen.max():.6g}"
     assert f"| hour | {span} | 1 to 2 | 20 to 23 |" in card
-    assert f"| u | {span} |\n" in model_card(Deployed(model))
+    assert f"| u | {span} |\n" in model_card(ExportedModel(model))
 
 
 def test_figures_of_a_benchmark_are_told_with_how_they_were_measured(model):
     cells = [{"lo": 0.0, "hi": 12.0, "accuracy": 0.91, "n": 40}]
     row = {"source_accuracy": 0.95, "target_accuracy": 0.9, "by_index": cells}
-    card = model_card(Deployed(model, {"world": "hours", "method": "cida"}, row))
+    card = model_card(ExportedModel(model, {"world": "hours", "method": "cida"}, row))
     assert "- target: 90.0%" in card
     assert "| 0 | 12 | 91.0% | 40 |" in card
     assert "used for scoring alone" in card
@@ -104,7 +104,7 @@ def test_figures_of_a_benchmark_are_told_with_how_they_were_measured(model):
 
 def test_an_oracle_is_not_said_to_have_seen_no_target_label(model):
     words = {"world": "hours", "method": "oracle", "oracle": True}
-    card = model_card(Deployed(model, words))
+    card = model_card(ExportedModel(model, words))
     assert "No label of the target" not in card
     assert "an oracle" in card
 
@@ -117,8 +117,8 @@ def test_how_to_cite_is_what_the_project_says():
 
 @pytest.mark.parametrize("kind", [cida.CIDAClassifier, cida.CIDARegressor])
 def test_a_folder_is_whole_and_loads_without_the_run(kind, tmp_path):
-    model, x, u = fitted(kind, index_in_encoder=True)
-    export_folder(Deployed(model), tmp_path / "model")
+    model, x, u = fitted(kind, coordinates="learned")
+    export_folder(ExportedModel(model), tmp_path / "model")
     folder = tmp_path / "model"
     assert {path.name for path in folder.iterdir()} == {
         "model.safetensors", "model.json", "README.md", "CITATION.cff",
@@ -132,7 +132,7 @@ def test_a_folder_is_whole_and_loads_without_the_run(kind, tmp_path):
 
 
 def test_the_code_on_the_card_loads_the_model(model, tmp_path, monkeypatch):
-    export_folder(Deployed(model), tmp_path / "mine")
+    export_folder(ExportedModel(model), tmp_path / "mine")
     code = re.search(r"```python\n(.*?)```", (tmp_path / "mine/README.md").read_text(), re.S)[1]
     monkeypatch.chdir(tmp_path)
     names = {"X": np.zeros((2, 2)), "u": np.full(2, model._seen.numpy().mean())}
@@ -141,8 +141,8 @@ def test_the_code_on_the_card_loads_the_model(model, tmp_path, monkeypatch):
 
 
 def test_a_module_of_ones_own_is_said_to_be_passed_again(tmp_path):
-    model, x, _ = fitted(encoder=nn.Linear(2, 3), index_in_encoder=False)
-    export_folder(Deployed(model), tmp_path / "model")
+    model, x, _ = fitted(encoder=nn.Linear(2, 3), coordinates="raw")
+    export_folder(ExportedModel(model), tmp_path / "model")
     card = (tmp_path / "model/README.md").read_text()
     assert 'cida.load("model", encoder=...)' in card
     assert json.loads((tmp_path / "model/model.json").read_text())["lacks"] == ["encoder"]
@@ -154,7 +154,7 @@ def test_a_failure_leaves_no_folder(model, tmp_path, monkeypatch):
     def fails(*_):
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("cida.report.folder.model_card", fails)
+    monkeypatch.setattr("cida.export.export_folder.model_card", fails)
     with pytest.raises(RuntimeError):
-        export_folder(Deployed(model), tmp_path / "a/model")
+        export_folder(ExportedModel(model), tmp_path / "a/model")
     assert not list(tmp_path.iterdir())

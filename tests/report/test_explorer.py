@@ -11,11 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.decomposition import PCA
 
-from cida.benchmarks.views import SIDES, STOPS
-from cida.diagnostics.expected import Expected
-from cida.diagnostics.view import Plane, Turned, View
-from cida.report.explorer import _Arrays, explorer, explorer_data, source_ranges
-from cida.space import Line, Periodic, Product
+from cida.benchmarks.views import INDEX_GRID_SIZES, PLANE_GRID_SIZES
+from cida.report.explorer import (
+    _ArrayStore,
+    build_explorer_data,
+    find_source_ranges,
+    render_explorer,
+)
+from cida.runs.snapshot import PlaneMap, RotatedImages, Snapshot
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import Line, Periodic, Product
 
 EVIL = "</script><script>alert(1)</script>"
 
@@ -40,7 +45,7 @@ def view(rows=60, classes=("no", "yes"), columns=1, seed=0, side=4, **changes):
     stops = tuple(np.linspace(0, 10, 5) for _ in range(columns))
     grid = rng.uniform(size=(*(5 for _ in range(columns)), side, side))
     grid = grid if classes is None else 80 * (grid - 0.5)
-    return View(**{
+    return Snapshot(**{
         "space": Line() if columns == 1 else Product([Line()] * columns),
         "index": tuple(f"u{k}" for k in range(columns)),
         "classes": classes,
@@ -49,7 +54,7 @@ def view(rows=60, classes=("no", "yes"), columns=1, seed=0, side=4, **changes):
         "predicted": predicted,
         "truth": truth,
         "z": rng.normal(size=(rows, 5)) * [3, 2, 1, 1, 1],
-        "plane": Plane(x, (-4.0, 4.0, -4.0, 4.0), stops, grid),
+        "plane": PlaneMap(x, (-4.0, 4.0, -4.0, 4.0), stops, grid),
         **changes,
     })  # fmt: skip
 
@@ -60,8 +65,8 @@ def view(rows=60, classes=("no", "yes"), columns=1, seed=0, side=4, **changes):
 )
 def test_a_packed_array_is_the_array_within_half_a_step(values, bits):
     values = values if bits == 16 else np.nan_to_num(values)
-    arrays = _Arrays()
-    packed = arrays.packed[arrays.spread(values, bits)]
+    arrays = _ArrayStore()
+    packed = arrays.packed[arrays.add_scaled(values, bits)]
     found = decoded(packed)
     assert (np.isnan(found) == np.isnan(values)).all()
     known = ~np.isnan(values)
@@ -70,17 +75,17 @@ def test_a_packed_array_is_the_array_within_half_a_step(values, bits):
 
 
 def test_equal_arrays_are_stored_once():
-    data = explorer_data({"a": view(), "b": view()})
+    data = build_explorer_data({"a": view(), "b": view()})
     first, second = data["runs"]
     assert first["u"] == second["u"]
     assert first["plane"] == second["plane"]
-    assert len(data["arrays"]) == len(explorer_data({"a": view()})["arrays"])
+    assert len(data["arrays"]) == len(build_explorer_data({"a": view()})["arrays"])
 
 
 @pytest.mark.parametrize("columns", [1, 2])
 def test_what_the_page_decodes_is_the_view(columns):
     shown = view(columns=columns)
-    data = explorer_data({"a": shown})
+    data = build_explorer_data({"a": shown})
     run = data["runs"][0]
     arrays = [decoded(packed) for packed in data["arrays"]]
     for k, number in enumerate(run["u"]):
@@ -96,7 +101,7 @@ def test_what_the_page_decodes_is_the_view(columns):
 
 def test_of_a_regression_numbers_are_kept_and_the_grid_is_a_share():
     shown = view(classes=None)
-    data = explorer_data({"a": shown})
+    data = build_explorer_data({"a": shown})
     run = data["runs"][0]
     arrays = [decoded(packed) for packed in data["arrays"]]
     np.testing.assert_allclose(arrays[run["predicted"]], shown.predicted[:, 0], atol=1e-4)
@@ -108,14 +113,14 @@ def test_of_a_regression_numbers_are_kept_and_the_grid_is_a_share():
 
 def test_turned_images_come_with_the_number_of_their_class():
     rng = np.random.default_rng(0)
-    turned = Turned(
+    turned = RotatedImages(
         images=rng.integers(0, 256, (3, 6, 6)).astype(np.uint8),
         labels=np.array([7, 8, 9]),
         stops=np.arange(0, 360, 90.0),
         angle=rng.uniform(-180, 180, (3, 4)),
         predicted=rng.dirichlet(np.ones(2), (3, 4)),
     )
-    data = explorer_data({"a": view(classes=("8", "7"), turned=turned)})
+    data = build_explorer_data({"a": view(classes=("8", "7"), turned=turned)})
     found = data["runs"][0]["turned"]
     arrays = [decoded(packed) for packed in data["arrays"]]
     np.testing.assert_array_equal(arrays[found["images"]], turned.images)
@@ -125,7 +130,7 @@ def test_turned_images_come_with_the_number_of_their_class():
 
 def test_the_cloud_is_the_first_two_principal_components():
     shown = view()
-    data = explorer_data({"a": shown})
+    data = build_explorer_data({"a": shown})
     cloud = decoded(data["arrays"][data["runs"][0]["cloud"]])
     wanted = PCA(2).fit_transform(shown.z)
     sign = np.sign((cloud * wanted).sum(0))
@@ -134,13 +139,13 @@ def test_the_cloud_is_the_first_two_principal_components():
 
 @pytest.mark.parametrize("z", [None, np.zeros((60, 1)), np.arange(60.0)[:, None]])
 def test_encodings_of_any_width_will_do(z):
-    data = explorer_data({"a": view(z=z)})
+    data = build_explorer_data({"a": view(z=z)})
     cloud = data["runs"][0]["cloud"]
     assert cloud is None if z is None else data["arrays"][cloud]["shape"] == [60, 2]
 
 
 def test_classes_are_matched_by_name():
-    data = explorer_data({"a": view(classes=("no", "yes")), "b": view(classes=("yes", "no"))})
+    data = build_explorer_data({"a": view(classes=("no", "yes")), "b": view(classes=("yes", "no"))})
     first, second = (decoded(data["arrays"][run["predicted"]]) for run in data["runs"])
     assert data["classes"] == ["no", "yes"]
     np.testing.assert_array_equal(first, 1 - second)
@@ -150,7 +155,9 @@ def test_beyond_ten_classes_the_rare_ones_share_a_bar():
     names = tuple(f"class {k}" for k in range(30))
     rng = np.random.default_rng(0)
     predicted = rng.dirichlet(np.linspace(0.01, 3, 30), 60)
-    run = explorer_data({"a": view(classes=names, predicted=predicted, plane=None)})["runs"][0]
+    run = build_explorer_data({"a": view(classes=names, predicted=predicted, plane=None)})["runs"][
+        0
+    ]
     assert run["bars"] == sorted(np.argsort(predicted.mean(0))[-9:].tolist())
 
 
@@ -168,7 +175,7 @@ def test_beyond_ten_classes_the_rare_ones_share_a_bar():
     ],
 )
 def test_source_ranges_are_where_the_source_is(u, source, period, wanted):
-    assert source_ranges(np.array(u, float), np.array(source, bool), period) == wanted
+    assert find_source_ranges(np.array(u, float), np.array(source, bool), period) == wanted
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 24.0]))
@@ -176,35 +183,35 @@ def test_every_source_row_is_in_a_source_range(seed, period):
     rng = np.random.default_rng(seed)
     u = rng.uniform(0, 24, 40)
     source = rng.random(40) < rng.random()
-    ranges = source_ranges(u, source, period)
+    ranges = find_source_ranges(u, source, period)
     for value in u[source]:
         assert any(lo <= value <= hi or lo <= value + 24 <= hi for lo, hi in ranges)
 
 
 def test_it_starts_far_from_the_source():
-    (line,) = explorer_data({"a": view()})["columns"]
+    (line,) = build_explorer_data({"a": view()})["columns"]
     assert line["start"] > 4
     u = np.linspace(0, 24, 60, endpoint=False)[:, None]
     hours = view(u=u, source=(u[:, 0] > 9) & (u[:, 0] < 17), space=Periodic(24))
-    (circle,) = explorer_data({"a": hours})["columns"]
+    (circle,) = build_explorer_data({"a": hours})["columns"]
     assert circle["period"] == 24
     assert abs((circle["start"] - 1 + 12) % 24 - 12) < 0.5
 
 
 def test_an_index_that_never_moves_and_one_of_six_columns_will_do():
     still = view(u=np.ones((60, 1)), plane=None)
-    assert explorer_data({"a": still})["columns"][0]["start"] == 1
-    assert len(explorer_data({"a": view(columns=6, plane=None)})["columns"]) == 4
+    assert build_explorer_data({"a": still})["columns"][0]["start"] == 1
+    assert len(build_explorer_data({"a": view(columns=6, plane=None)})["columns"]) == 4
 
 
 def test_dates_are_told():
-    (column,) = explorer_data({"a": view(dates=(True,))})["columns"]
+    (column,) = build_explorer_data({"a": view(dates=(True,))})["columns"]
     assert column["date"]
 
 
 def test_expected_accuracy_has_a_list_of_bounds_whatever_the_index():
-    cell = Expected(1.0, 2.0, 0.9, 0.8, 0.95, 40, checked=False)
-    run = explorer_data({"a": view(expected=(cell,))})["runs"][0]
+    cell = ExpectedScore(1.0, 2.0, 0.9, 0.8, 0.95, 40, is_within_calibration=False)
+    run = build_explorer_data({"a": view(expected=(cell,))})["runs"][0]
     assert run["expected"] == [
         {"lo": [1.0], "hi": [2.0], "score": 0.9, "low": 0.8, "high": 0.95, "checked": False}
     ]
@@ -228,9 +235,9 @@ def test_the_best_source_only_and_the_next_are_shown_first():
         "Source-Only": sure(0.2), "poor": sure(0.3), "good": sure(0.9), "fair": sure(0.8),
         "Oracle (all labels)": sure(1.0),
     }  # fmt: skip
-    runs = explorer_data(views)["runs"]
+    runs = build_explorer_data(views)["runs"]
     assert [run["title"] for run in runs if run["shown"]] == ["Source-Only", "good", "fair"]
-    runs = explorer_data(views, first=["poor"])["runs"]
+    runs = build_explorer_data(views, shown_first=["poor"])["runs"]
     assert [run["title"] for run in runs if run["shown"]] == ["poor"]
 
 
@@ -238,26 +245,26 @@ def test_the_best_source_only_and_the_next_are_shown_first():
 
 
 def test_without_views_there_is_no_section():
-    assert explorer({}) == ""
+    assert render_explorer({}) == ""
 
 
 def test_no_name_ends_the_script():
-    page = explorer({EVIL: view(classes=(EVIL, "no"), index=(EVIL,))})
+    page = render_explorer({EVIL: view(classes=(EVIL, "no"), index=(EVIL,))})
     assert "alert(1)</script>" not in page
     words = re.search(r'class="explorer-data">(.*?)</script>', page, re.S).group(1)
     assert json.loads(words)["runs"][0]["title"] == EVIL
 
 
 def test_nothing_is_fetched():
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", explorer({"a": view()}))
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", render_explorer({"a": view()}))
 
 
 def test_twelve_methods_stay_below_three_megabytes():
     views = {}
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        grid = rng.uniform(-30, 30, size=(*STOPS[1:] * 2, *SIDES[1:] * 2))
+        grid = rng.uniform(-30, 30, size=(*INDEX_GRID_SIZES[1:] * 2, *PLANE_GRID_SIZES[1:] * 2))
         made = view(rows=1500, columns=2, seed=seed)
-        plane = Plane(made.plane.x, made.plane.box, (np.linspace(0, 10, 9),) * 2, grid)
+        plane = PlaneMap(made.plane.x, made.plane.box, (np.linspace(0, 10, 9),) * 2, grid)
         views[str(seed)] = view(rows=1500, columns=2, seed=seed, plane=plane)
-    assert len(explorer(views)) < 3e6
+    assert len(render_explorer(views)) < 3e6

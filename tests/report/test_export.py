@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, Line, Periodic, Product
+from cida.export.onnx_export import ExportError, export_onnx
 from cida.networks import (
     MLP,
     PAPER_BLOCKS,
@@ -25,8 +26,7 @@ from cida.networks import (
     StochasticLayer,
     TabularEncoder,
 )
-from cida.networks.words import NETWORKS
-from cida.report.export import ExportError, export_onnx
+from cida.networks.serialization import NETWORKS
 
 EQUAL = 1e-5
 SEED = 100
@@ -85,7 +85,7 @@ CASES = {
         {
             "encoder": TabularEncoder(2, [1], [2], 2),
             "space": Periodic(240),
-            "standardise": False,
+            "standardize": False,
         },
     ),
     "GaussianEncoder": (
@@ -139,7 +139,7 @@ def fitted(draw, kind, settings):
     sees = not isinstance(settings.get("encoder"), PlainEncoder | None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
-        return kind(**BRIEF, index_in_encoder=sees, **settings).fit(x, y, domain_index=u)
+        return kind(**BRIEF, coordinates=sees, **settings).fit(x, y, domain_index=u)
 
 
 def run(path, x, u):
@@ -236,7 +236,7 @@ def refused(encoder, tmp_path, error, words):
     y = np.where(u > 5, -1, (x[:, 0] > 1).astype(int))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
-        model = CIDAClassifier(**BRIEF, encoder=encoder, index_in_encoder=False)
+        model = CIDAClassifier(**BRIEF, encoder=encoder, coordinates="raw")
         model.fit(x, y, domain_index=u)
     with pytest.raises(error, match=words) as told:
         export_onnx(model, tmp_path / "model.onnx")
@@ -264,6 +264,6 @@ def test_an_encoder_in_bfloat16_is_told_in_one_sentence(tmp_path):
 
 
 def test_a_missing_package_is_one_sentence_with_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr("cida.report.export.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.export.onnx_export.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r'pip install "cida\[onnx\]"'):
         export_onnx(CIDAClassifier(), tmp_path / "model.onnx")

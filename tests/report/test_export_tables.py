@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cida.estimators.table import TableModel, hold_out, read_rows
-from cida.report.export import export_onnx
-from cida.report.onnx_inputs import inputs_of
-from cida.report.onnx_modules import CLIP
-from cida.tables import Question, open_table, read_table, schema
+from cida.estimators.table import TableModel, encode_rows, hold_out
+from cida.export.onnx_export import export_onnx
+from cida.export.onnx_graph import MAX_ABS_SCALED_VALUE
+from cida.export.signature import build_onnx_inputs
+from cida.tables import ColumnRoles, open_table, read_table, schema
 
 EQUAL = 1e-5
 EPOCH = pd.Timestamp("1970-01-01")
@@ -46,7 +46,7 @@ def farm(rows, seed):
 def fit(folder, question, seeds):
     farm(400, seed=100).to_csv(folder / "farm.csv", index=False)
     data = read_table(open_table(folder / "farm.csv"), question)
-    rows, held = read_rows(data, folder / "rows"), hold_out(data, 100)
+    rows, held = encode_rows(data, folder / "rows"), hold_out(data, 100)
     chosen = {"steps": 20, "discriminator": "histogram"}
     return TableModel.fit(data, rows, held, chosen, seeds, lambda seed: nothing())
 
@@ -81,7 +81,7 @@ def torch_says(model, frame):
 def faults(tmp_path_factory):
     """Two models of classes along a date and an hour that wraps round, and their file."""
     folder = tmp_path_factory.mktemp("faults")
-    question = Question("fault", ("day", "hour"), {"hour": 24.0}, ("yield",))
+    question = ColumnRoles("fault", ("day", "hour"), {"hour": 24.0}, ("yield",))
     model = fit(folder, question, seeds=(100, 101))
     assert export_onnx(model, folder / "faults.onnx") < EQUAL
     return model, onnxruntime.InferenceSession(folder / "faults.onnx")
@@ -91,7 +91,9 @@ def faults(tmp_path_factory):
 def test_a_file_predicts_what_the_mean_of_the_models_predicts(faults, rows):
     model, session = faults
     frame = farm(rows, seed=200 + rows)
-    probability, label = session.run(["probabilities", "label"], cells(frame, inputs_of(model)))
+    probability, label = session.run(
+        ["probabilities", "label"], cells(frame, build_onnx_inputs(model))
+    )
     want = torch_says(model, frame)
     assert np.abs(probability - want).max() < EQUAL
     assert (label == np.array(model.classes, dtype=object)[want.argmax(1)]).all()
@@ -128,7 +130,7 @@ def test_any_row_with_any_holes_is_predicted_alike(faults, rows):
     model, session = faults
     frame = pd.DataFrame(rows)
     feed = {}
-    for one in inputs_of(model):
+    for one in build_onnx_inputs(model):
         kind = object if one.kind == "category" else np.float64
         feed[one.name] = frame[one.column].to_numpy(kind)
     for name in ("since", "day"):
@@ -140,12 +142,12 @@ def test_any_row_with_any_holes_is_predicted_alike(faults, rows):
 
 def test_a_regression_is_in_the_units_of_the_label(tmp_path):
     drop = ("fault", "hour", "soil type", "since")
-    question = Question("yield", ("day",), {}, drop, regression=True)
+    question = ColumnRoles("yield", ("day",), {}, drop, regression=True)
     model = fit(tmp_path, question, seeds=(100,))
     assert export_onnx(model, tmp_path / "yield.onnx") < EQUAL
     frame = farm(300, seed=300)
     session = onnxruntime.InferenceSession(tmp_path / "yield.onnx")
-    found = session.run(["prediction"], cells(frame, inputs_of(model)))[0]
+    found = session.run(["prediction"], cells(frame, build_onnx_inputs(model)))[0]
     want = torch_says(model, frame)[:, 0]
     assert np.abs(found - want).max() < EQUAL * model.scale
     assert 4e4 < found.mean() < 1.2e5
@@ -156,14 +158,14 @@ def test_images_of_a_user_are_scaled_inside_the_file(tmp_path):
     x, u = rng.normal(100, 20, (80, 8, 8)).astype(np.float32), rng.uniform(0, 10, 80)
     y = np.where(u > 5, -1, (x.mean((1, 2)) > 100).astype(int))
     np.savez(tmp_path / "images.npz", X=x, y=y, u=u)
-    data = read_table(open_table(tmp_path / "images.npz"), Question("y", ("u",)))
-    rows, held = read_rows(data, tmp_path / "rows"), hold_out(data, 100)
+    data = read_table(open_table(tmp_path / "images.npz"), ColumnRoles("y", ("u",)))
+    rows, held = encode_rows(data, tmp_path / "rows"), hold_out(data, 100)
     model = TableModel.fit(data, rows, held, {"steps": 3}, (100,), lambda seed: nothing())
     assert export_onnx(model, tmp_path / "images.onnx") < EQUAL
     session = onnxruntime.InferenceSession(tmp_path / "images.onnx")
     found = session.run(["probabilities"], {"X": x[:, None], "u": u})[0]
-    assert np.abs(found - model.predict(model.scaled(x), u[:, None])).max() < EQUAL
+    assert np.abs(found - model.predict(model.scale_rows(x), u[:, None])).max() < EQUAL
 
 
 def test_numbers_are_clipped_where_the_schema_clips_them():
-    assert CLIP == schema.CLIP
+    assert MAX_ABS_SCALED_VALUE == schema.MAX_ROBUST_DEVIATIONS

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cida.report import read_runs, report_page, write_report
-from cida.report.files import csv_text, latex_text, png_bytes
+from cida.report import read_runs, render_report, write_report
+from cida.report.files import render_csv, render_latex, render_png
 
 MEGABYTE = 1_000_000
 
 
 @pytest.fixture(scope="module")
 def written(circle_runs, tmp_path_factory):
-    page = report_page(circle_runs, certificates="none")
+    page = render_report(circle_runs, certificate_scope="none")
     folder = tmp_path_factory.mktemp("out")
-    write_report(page, folder / "report.html", files=True)
+    write_report(page, folder / "report.html", with_files=True)
     return page, folder
 
 
@@ -39,8 +39,8 @@ def test_figures_and_tables_are_written_beside_the_report(written):
 
 
 def test_without_files_there_is_the_report_alone(circle_runs, tmp_path):
-    page = report_page(circle_runs, certificates="none")
-    write_report(page, tmp_path / "deep/report.html", files=False)
+    page = render_report(circle_runs, certificate_scope="none")
+    write_report(page, tmp_path / "deep/report.html", with_files=False)
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["report.html"]
 
 
@@ -84,7 +84,7 @@ words = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).fil
 @given(st.lists(st.fixed_dictionaries({"method": words, "a, b": words}), min_size=1, max_size=4))
 def test_any_words_survive_csv(found):
     """But for a sign before those that a spreadsheet would take for a formula."""
-    lines = list(csv.DictReader(io.StringIO(csv_text(found))))
+    lines = list(csv.DictReader(io.StringIO(render_csv(found))))
     assert len(lines) == len(found)
     for line, cells in zip(lines, found, strict=True):
         for name, meant in cells.items():
@@ -96,23 +96,23 @@ def test_any_words_survive_csv(found):
 
 @pytest.mark.parametrize("words", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3+cmd", "\t=1"])
 def test_no_name_is_a_formula_in_a_spreadsheet(words):
-    assert f"'{words}" in csv_text([{"method": words, "gain": "+1.5"}])
+    assert f"'{words}" in render_csv([{"method": words, "gain": "+1.5"}])
 
 
 @pytest.mark.parametrize("number", ["+39.5", "-1082.5", "-0.2", "+1.2 %", "-1e-05"])
 def test_numbers_are_written_as_they_are(number):
-    assert csv_text([{"gain": number}]) == f"gain\n{number}\n"
+    assert render_csv([{"gain": number}]) == f"gain\n{number}\n"
 
 
 def test_bold_is_not_marked_in_csv_and_bold_in_latex():
     found = [{"task": "A → B", "CIDA": "**93.1** (92.8)"}]
-    assert csv_text(found) == "task,CIDA\nA → B,93.1 (92.8)\n"
-    assert r"A $\rightarrow$ B & \textbf{93.1} (92.8) \\" in latex_text(found)
+    assert render_csv(found) == "task,CIDA\nA → B,93.1 (92.8)\n"
+    assert r"A $\rightarrow$ B & \textbf{93.1} (92.8) \\" in render_latex(found)
 
 
 @given(words)
 def test_latex_reads_no_word_as_a_command(text):
-    line = latex_text([{"name": text}]).splitlines()[4].removesuffix(r" \\")
+    line = render_latex([{"name": text}]).splitlines()[4].removesuffix(r" \\")
     for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}",
                     r"\textless{}", r"\textgreater{}", r"\ldots{}"):  # fmt: skip
         line = line.replace(command, "")
@@ -125,11 +125,11 @@ def test_latex_reads_no_word_as_a_command(text):
 
 def test_without_resvg_one_sentence_says_what_to_do(circle_runs, tmp_path, monkeypatch):
     monkeypatch.setattr("cida.report.files.find_spec", lambda name: None)
-    page = report_page(circle_runs, certificates="none")
+    page = render_report(circle_runs, certificate_scope="none")
     with pytest.raises(ImportError, match=r"pip install 'cida\[plot\]', or add --no-files"):
-        write_report(page, tmp_path / "report.html", files=True)
+        write_report(page, tmp_path / "report.html", with_files=True)
     assert list(tmp_path.iterdir()) == []
-    write_report(page, tmp_path / "report.html", files=False)
+    write_report(page, tmp_path / "report.html", with_files=False)
 
 
 def test_png_bytes_draw_what_the_svg_says():
@@ -139,7 +139,7 @@ def test_png_bytes_draw_what_the_svg_says():
         '<svg xmlns="http://www.w3.org/2000/svg" width="4" height="2">'
         '<rect width="4" height="2" fill="#ff0000"/></svg>'
     )
-    image = Image.open(io.BytesIO(png_bytes(svg))).convert("RGB")
+    image = Image.open(io.BytesIO(render_png(svg))).convert("RGB")
     assert image.size == (8, 4)
     assert image.getcolors() == [(32, (255, 0, 0))]
 
@@ -163,9 +163,9 @@ def eleven_by_five(circle_folder, tmp_path_factory):
 def test_eleven_methods_with_five_seeds_stay_under_ten_megabytes(eleven_by_five, read_page):
     runs = read_runs([eleven_by_five])
     assert len(runs) == 55
-    page = report_page(runs, certificates="none")
+    page = render_report(runs, certificate_scope="none")
     size = len(page.html.encode())
     assert size < 10 * MEGABYTE
     read_page(page.html)
-    without = report_page(replace(runs, found=runs.found[:5]), certificates="none")
+    without = render_report(replace(runs, found=runs.runs[:5]), certificate_scope="none")
     assert size < 11 * len(without.html.encode())

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cida.benchmarks.tables import cells, result_lines
-from cida.report import Runs, read_runs, report_page
-from cida.report.encodings import main_plane
+from cida.benchmarks.tables import build_result_lines, build_table
+from cida.report import RunCollection, read_runs, render_report
+from cida.report.encodings import project_principal_components
 
 EVIL = "<script>alert(1)</script>"
 
 
 def page_of(runs, **more):
-    return report_page(runs, **{"certificates": "none", **more})
+    return render_report(runs, **{"certificates": "none", **more})
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def ward_page(ward_folder):
 def changed(runs, change, **rows):
     """The same runs, each with other figures: ``change(run)`` gives a row's fields."""
     found = [replace(r, row=replace(r.row, **change(r), **rows)) for r in runs]
-    return Runs(tuple(found))
+    return RunCollection(tuple(found))
 
 
 def headings(html):
@@ -75,7 +75,7 @@ def test_the_headline_is_the_table_of_results(circle_page, circle_runs, read_pag
     titles = {run.method: run.title for run in circle_runs}
     order = ["source-only", "cida", "histogram"]
     rows.sort(key=lambda row: (order.index(row.method), row.seed))
-    expected = cells(result_lines(rows, titles, {}))
+    expected = build_table(build_result_lines(rows, titles, {}))
     found = circle_page.tables["results"]
     columns = list(expected[0])
     assert [{name: line[name] for name in columns} for line in found] == expected
@@ -106,8 +106,10 @@ def test_a_published_number_stands_beside_ours_with_its_story(circle_runs):
 def test_an_oracle_is_never_called_the_best(circle_runs, renamed):
     scores = {"source-only": 0.4, "cida": 0.6, "histogram": 0.99}
     runs = changed(circle_runs, lambda run: {"target_accuracy": scores[run.method]})
-    found = [replace(run, words={**run.words, "oracle": run.method == "histogram"}) for run in runs]
-    html = page_of(Runs(tuple(found))).html
+    found = [
+        replace(run, words={**run.record, "oracle": run.method == "histogram"}) for run in runs
+    ]
+    html = page_of(RunCollection(tuple(found))).html
     assert "Best on the target: <b>CIDA (L2)</b>, 60.0 %" in html
     assert html.count("class='best'") == 1
 
@@ -118,14 +120,14 @@ def test_several_seeds_are_averaged_and_banded(circle_runs):
     assert "<td>85.0</td>" in html
     assert "<td>80.0</td>" in html
     assert "worst to the best of 2 seeds" in html
-    one = Runs(tuple(run for run in circle_runs if run.seed == 100))
+    one = RunCollection(tuple(run for run in circle_runs if run.seed == 100))
     assert html.count("<polygon") == 3
     assert page_of(one).html.count("<polygon") == 0
 
 
 def test_methods_with_unlike_numbers_of_seeds_share_a_table(circle_runs, read_page):
     some = [run for run in circle_runs if run.method == "cida" or run.seed == 100]
-    page = page_of(Runs(tuple(some)))
+    page = page_of(RunCollection(tuple(some)))
     first, second, third = page.tables["results"]
     assert list(first) == list(second) == list(third)
     assert (first["std"], third["std"]) == ("", "")
@@ -188,7 +190,7 @@ def test_ten_classes_and_twelve_methods_stay_one_page(circle_runs, read_page):
         )
         for k in range(12)
     ]
-    page = page_of(Runs(tuple(runs)))
+    page = page_of(RunCollection(tuple(runs)))
     reader = read_page(page.html)
     assert "The other 11 methods" in page.html
     styles = set(re.findall(r'<polyline class="line (s\d+)', page.html))
@@ -218,7 +220,7 @@ def test_the_page_of_a_users_table_has_what_was_understood_and_what_can_be_trust
 
 
 def test_without_an_adversary_there_is_no_ceiling_to_draw(circle_runs):
-    plain = Runs(tuple(run for run in circle_runs if run.method == "source-only"))
+    plain = RunCollection(tuple(run for run in circle_runs if run.method == "source-only"))
     assert "ceilings" not in page_of(plain).html.partition("<main")[2].partition("<footer")[0]
 
 
@@ -226,7 +228,7 @@ def test_without_an_adversary_there_is_no_ceiling_to_draw(circle_runs):
 
 
 def test_older_runs_without_a_view_say_what_is_missing_and_why(circle_runs, read_page):
-    page = page_of(Runs(tuple(replace(run, view=None) for run in circle_runs)))
+    page = page_of(RunCollection(tuple(replace(run, view=None) for run in circle_runs)))
     read_page(page.html)
     assert "kept no view.safetensors; run them again" in page.html
     assert "Accuracy along u" in page.html
@@ -268,7 +270,7 @@ def test_principal_components_are_those_of_scikit_learn(circle_runs):
     from sklearn.decomposition import PCA
 
     z = circle_runs.found[0].view.z
-    points, shares = main_plane(z)
+    points, shares = project_principal_components(z)
     other = PCA(2, svd_solver="full").fit(z.astype(np.float64))
     np.testing.assert_allclose(
         np.abs(points), np.abs(other.transform(z.astype(np.float64))), atol=1e-5
@@ -293,12 +295,12 @@ def test_what_a_user_wrote_is_text_and_never_markup(
     circle_runs, ward_folder, read_page, method, title, name, command
 ):
     (own,) = read_runs([ward_folder])
-    view = replace(own.view, index=(name,), classes=(title, name, command), expected=())
-    table = {**own.words["table"], "label": title, "index": [name]}
+    view = replace(own.snapshot, index=(name,), classes=(title, name, command), expected=())
+    table = {**own.record["table"], "label": title, "index": [name]}
     told = {"understood": [title], "warnings": [name], "came_to": [command]}
     trust = {"certificate": [title, name], "faults": [name]}
     words = {"method": method, "command": command, "table": table, "words": told, "trust": trust}
-    mine = replace(own, words={**own.words, **words}, view=view)
+    mine = replace(own, words={**own.record, **words}, view=view)
     toys = [
         replace(
             run,
@@ -313,8 +315,8 @@ def test_what_a_user_wrote_is_text_and_never_markup(
         )
         for run in circle_runs
     ]
-    code = [s for s, data in scripts(read_page(page_of(Runs((own,))).html)) if not data]
-    for runs in (Runs((mine,)), Runs(tuple(toys)), Runs((mine, *toys))):
+    code = [s for s, data in scripts(read_page(page_of(RunCollection((own,))).html)) if not data]
+    for runs in (RunCollection((mine,)), RunCollection(tuple(toys)), RunCollection((mine, *toys))):
         reader = read_page(page_of(runs, title=title).html)
         found = scripts(reader)
         assert [s for s, data in found if not data] in (code, [code[0], code[-1]])

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from cida.report import Story, read_runs
-from cida.report.chapters import chapters_of
+from cida.report import Manifest, read_runs
+from cida.report.chapters import group_runs
 
 
 def test_a_folder_holds_runs_at_any_depth(circle_folder, tmp_path):
@@ -14,20 +14,20 @@ def test_a_folder_holds_runs_at_any_depth(circle_folder, tmp_path):
     assert len(read_runs([tmp_path])) == 6
     (run,) = read_runs([tmp_path / "deep/er/cida-seed100"])
     assert (run.method, run.title, run.seed) == ("cida", "CIDA (L2)", 100)
-    assert run.row.seed == 100
+    assert run.result.seed == 100
     assert run.histories[0][-1].step == 25
-    assert run.view.z.shape[0] == len(run.view.u)
+    assert run.snapshot.z.shape[0] == len(run.snapshot.u)
 
 
 def test_a_run_named_twice_is_there_once(circle_folder):
     once = circle_folder / "cida-seed100"
     runs = read_runs([once, circle_folder, once / ".." / once.name])
     assert len(runs) == 6
-    assert runs.found[0].folder == once
+    assert runs.runs[0].folder == once
 
 
 def test_methods_are_in_the_tables_order_and_seeds_together(circle_runs):
-    (chapter,) = chapters_of(circle_runs)
+    (chapter,) = group_runs(circle_runs)
     (task,) = chapter.tasks
     assert [m.key for m in task.methods] == ["source-only", "cida", "histogram"]
     assert [[run.seed for run in m.runs] for m in task.methods] == [[100, 101]] * 3
@@ -36,7 +36,7 @@ def test_methods_are_in_the_tables_order_and_seeds_together(circle_runs):
 
 def test_runs_of_one_table_are_methods_of_one_task(ward_folder, tmp_path):
     shutil.copytree(ward_folder, tmp_path / "other")
-    (chapter,) = chapters_of(read_runs([ward_folder, tmp_path / "other"]))
+    (chapter,) = group_runs(read_runs([ward_folder, tmp_path / "other"]))
     (task,) = chapter.tasks
     assert task.title == "outcome along hour"
     assert [m.title for m in task.methods] == ["run (auto)", "other (auto)"]
@@ -55,7 +55,7 @@ def test_runs_of_ones_own_tables_keep_the_order_they_are_named_in(ward_folder, t
     as_source_only(plain)
     named = {ward_folder: "run (auto)", plain: "plain (Source-Only)"}
     for order in ([ward_folder, plain], [plain, ward_folder]):
-        (chapter,) = chapters_of(read_runs(order))
+        (chapter,) = group_runs(read_runs(order))
         assert [m.title for m in chapter.tasks[0].methods] == [named[path] for path in order]
 
 
@@ -65,7 +65,7 @@ def test_folders_of_one_name_are_told_apart_by_those_they_lie_in(ward_folder, tm
         shutil.copytree(ward_folder, place)
 
     def titles(folders):
-        (chapter,) = chapters_of(read_runs(folders))
+        (chapter,) = group_runs(read_runs(folders))
         return [m.title for m in chapter.tasks[0].methods]
 
     assert titles([places[0], places[2]]) == ["a (auto)", "b (auto)"]
@@ -78,7 +78,7 @@ def test_recipes_of_one_name_that_differ_are_told_apart_by_their_folders(circle_
     words = json.loads((long / "cida-seed100/run.json").read_text())
     words["settings"]["steps"] = 9999
     (long / "cida-seed100/run.json").write_text(json.dumps(words))
-    (chapter,) = chapters_of(read_runs([circle_folder, long]))
+    (chapter,) = group_runs(read_runs([circle_folder, long]))
     titles = [m.title for m in chapter.tasks[0].methods]
     assert titles[1:3] == [f"CIDA (L2) ({circle_folder.name})", "CIDA (L2) (long)"]
 
@@ -86,22 +86,22 @@ def test_recipes_of_one_name_that_differ_are_told_apart_by_their_folders(circle_
 def test_the_same_seed_twice_is_refused(circle_folder, tmp_path):
     shutil.copytree(circle_folder / "cida-seed100", tmp_path / "again")
     with pytest.raises(ValueError, match=r"seed 100 of CIDA \(L2\) twice, in .*; leave one out"):
-        chapters_of(read_runs([circle_folder, tmp_path / "again"]))
+        group_runs(read_runs([circle_folder, tmp_path / "again"]))
 
 
 def test_a_story_is_told_of_all_its_runs_or_not_at_all(circle_folder):
-    (whole,) = chapters_of(read_runs([circle_folder]))
-    assert whole.story.command == "cida demo --seeds 2"
-    assert whole.story.drawn(circle_folder) == {"A <title>": "<svg>picture</svg>"}
-    (part,) = chapters_of(read_runs([circle_folder / "cida-seed100"]))
-    assert part.story is None
+    (whole,) = group_runs(read_runs([circle_folder]))
+    assert whole.manifest.command == "cida demo --seeds 2"
+    assert whole.manifest.read_figures(circle_folder) == {"A <title>": "<svg>picture</svg>"}
+    (part,) = group_runs(read_runs([circle_folder / "cida-seed100"]))
+    assert part.manifest is None
 
 
 def test_simulated_people_are_so_also_in_a_report_of_one_run(circle_folder, tmp_path):
     shutil.copytree(circle_folder, tmp_path / "all")
-    assert not chapters_of(read_runs([tmp_path / "all/cida-seed100"]))[0].simulated
-    Story(simulated=True).write(tmp_path / "all")
-    assert chapters_of(read_runs([tmp_path / "all/cida-seed100"]))[0].simulated
+    assert not group_runs(read_runs([tmp_path / "all/cida-seed100"]))[0].is_simulated
+    Manifest(is_simulated=True).save(tmp_path / "all")
+    assert group_runs(read_runs([tmp_path / "all/cida-seed100"]))[0].is_simulated
 
 
 def test_an_older_run_without_a_view_is_read(circle_folder, tmp_path):
@@ -112,7 +112,7 @@ def test_an_older_run_without_a_view_is_read(circle_folder, tmp_path):
         json.dumps({k: v for k, v in words.items() if k not in ("origin", "title")})
     )
     (run,) = read_runs([tmp_path / "old"])
-    assert run.view is None
+    assert run.snapshot is None
     assert (run.benchmark, run.title, run.command) == ("circle", "CIDA (L2)", "")
 
 
@@ -121,7 +121,7 @@ def test_a_run_that_was_cut_short_is_left_out_and_named(circle_folder, tmp_path)
     (tmp_path / "all/cida-seed101/row.json").unlink()
     runs = read_runs([tmp_path / "all"])
     assert len(runs) == 5
-    assert "cida-seed101 is left out" in runs.left_out[0]
+    assert "cida-seed101 is left out" in runs.skip_messages[0]
     with pytest.raises(ValueError, match="was cut short; run it again"):
         read_runs([tmp_path / "all/cida-seed101"])
 
@@ -153,7 +153,7 @@ def test_a_damaged_story_is_one_sentence(circle_folder, tmp_path):
     shutil.copytree(circle_folder, tmp_path / "all")
     (tmp_path / "all/story.json").write_text('{"schema": 1, "nonsense": 2}')
     with pytest.raises(ValueError, match=r"story\.json is damaged"):
-        chapters_of(read_runs([tmp_path / "all"]))
+        group_runs(read_runs([tmp_path / "all"]))
 
 
 def test_where_there_is_nothing_one_sentence_says_so(tmp_path):

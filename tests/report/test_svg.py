@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cida.report.palette import DARK, LIGHT, chart_style, index_colour
-from cida.report.svg import Band, Marks, Series, line_chart, scatter, together
-from cida.report.ticks import edge_words, number_words, ticks
+from cida.report.palette import DARK_COLORS, LIGHT_COLORS, index_color, render_chart_css
+from cida.report.svg import Band, Marks, Series, facet, line_chart, scatter_chart
+from cida.report.ticks import choose_ticks, format_edges, format_number
 
 
 def test_every_point_of_a_scatter_is_drawn_inside_the_picture():
     x = np.linspace(-3, 7, 40)
-    picture = scatter([Marks(x, x**2, "s1")], "points", (250, 200)).body
+    picture = scatter_chart([Marks(x, x**2, "s1")], "points", (250, 200)).body
     places = picture.split('d="')[1].split('"')[0].removeprefix("M").split("M")
     numbers = np.array([place.removesuffix("h0").split() for place in places], dtype=float)
     assert numbers.shape == (40, 2)
@@ -33,14 +33,14 @@ def test_lines_are_drawn_to_scale():
 
 
 def test_the_ramp_ends_in_its_first_and_last_colour():
-    assert index_colour(0) == "#440154"
-    assert index_colour(1) == "#fde725"
-    assert index_colour(2) == "#fde725"
+    assert index_color(0) == "#440154"
+    assert index_color(1) == "#fde725"
+    assert index_color(2) == "#fde725"
 
 
 def test_names_at_the_ends_of_lines_do_not_meet():
     series = [Series(f"line {k}", [0, 1], [0.5, 0.9], f"s{k}") for k in range(12)]
-    chart = line_chart(series, "a", "x", "y", (0, 1), size=(820, 360), named=True)
+    chart = line_chart(series, "a", "x", "y", (0, 1), size=(820, 360), show_names=True)
     root = ET.fromstring(f"<svg>{chart.body}</svg>")
     heights = sorted(
         float(text.get("y")) for text in root.iter("text") if (text.text or "").startswith("line ")
@@ -53,7 +53,7 @@ def test_names_at_the_ends_of_lines_do_not_meet():
 @given(low=st.floats(-1e6, 1e6), width=st.floats(1e-3, 1e6), count=st.integers(1, 8))
 def test_edges_are_told_apart_in_as_few_digits_as_it_takes(low, width, count):
     edges = np.linspace(low, low + width, count + 1).tolist()
-    words = edge_words(edges)
+    words = format_edges(edges)
     assert len({words[edge] for edge in edges}) == count + 1
     for edge in edges:
         assert abs(float(words[edge].replace(",", "")) - edge) <= width / count / 10 + 1e-9
@@ -71,25 +71,25 @@ def test_edges_are_told_apart_in_as_few_digits_as_it_takes(low, width, count):
     ],
 )
 def test_edges_have_three_digits_or_more_where_they_need_them(edges, told):
-    words = edge_words(edges)
+    words = format_edges(edges)
     assert [words[edge] for edge in edges] == told
 
 
 def test_a_file_of_its_own_has_its_colours_written_out():
     series = [Series("<a> & b", [0, 1], [0, 1], "s3", ([0, 0], [1, 1]))]
     chart = line_chart(series, '"x" <y>', "u", "y", (0, 1), [Band(0, 0.5, "source")])
-    text = chart.file()
+    text = chart.to_standalone_svg()
     root = ET.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert (root.get("width"), root.get("height")) == ("320", "200")
     assert "var(" not in text
-    assert LIGHT["s3"] in text
+    assert LIGHT_COLORS["s3"] in text
     assert next(root.iter("{http://www.w3.org/2000/svg}title")).text == '"x" <y>'
 
 
 def test_every_colour_of_the_charts_is_known_to_both_pages():
-    assert set(LIGHT) == set(DARK)
-    assert "var(" not in chart_style(LIGHT)
+    assert set(LIGHT_COLORS) == set(DARK_COLORS)
+    assert "var(" not in render_chart_css(LIGHT_COLORS)
 
 
 def luminance(colour):
@@ -103,7 +103,7 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("colours", [LIGHT, DARK])
+@pytest.mark.parametrize("colours", [LIGHT_COLORS, DARK_COLORS])
 def test_words_and_lines_stand_out_from_the_page(colours):
     for name in ("ink", "soft", "link"):
         for ground in ("paper", "card"):
@@ -113,8 +113,8 @@ def test_words_and_lines_stand_out_from_the_page(colours):
 
 
 def test_charts_put_together_keep_their_places():
-    one = scatter([Marks(np.array([0.0]), np.array([1.0]))], "one", (100, 80))
-    whole = together([("a", one), ("b", one), ("c", one)], 2, "all")
+    one = scatter_chart([Marks(np.array([0.0]), np.array([1.0]))], "one", (100, 80))
+    whole = facet([("a", one), ("b", one), ("c", one)], 2, "all")
     assert (whole.width, whole.height) == (214, 2 * 100 + 14)
     assert whole.body.count("<g transform") == 3
 
@@ -124,7 +124,7 @@ def test_ticks_are_few_in_order_and_inside(low, room, most):
     high = low + room
     if not high > low:
         return
-    found = ticks(low, high, most)
+    found = choose_ticks(low, high, most)
     assert 1 <= len(found) <= most
     assert sorted(found) == found
     slack = 1e-6 * max(abs(low), abs(high), room)
@@ -134,6 +134,6 @@ def test_ticks_are_few_in_order_and_inside(low, room, most):
 
 def test_no_two_ticks_read_the_same():
     for low, high in ((3.39, 3.41), (0, 1), (20, 80), (-1, 1), (1e5, 1.2e5), (0.001, 0.0013)):
-        found = ticks(low, high, 5)
-        words = [number_words(value, found[1] - found[0]) for value in found]
+        found = choose_ticks(low, high, 5)
+        words = [format_number(value, found[1] - found[0]) for value in found]
         assert len(set(words)) == len(words) >= 2

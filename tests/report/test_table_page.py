@@ -6,19 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cida.diagnostics import Expected
-from cida.report import Runs, read_runs, report_page
-from cida.report.along import source_bands
-from cida.space import Line, Product
+from cida.report import RunCollection, read_runs, render_report
+from cida.report.along import find_source_bands
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import Line, Product
 
 
 def page_of(runs):
-    return report_page(runs, certificates="none")
+    return render_report(runs, certificate_scope="none")
 
 
 def test_a_source_across_midnight_is_shaded_on_both_sides(ward_folder):
     (run,) = read_runs([ward_folder])
-    first, second = source_bands(run.view)
+    first, second = find_source_bands(run.snapshot)
     assert first.low < 0.5
     assert 5.5 < first.high <= 6
     assert 21 <= second.low < 21.5
@@ -29,15 +29,15 @@ def test_each_class_has_a_line_as_far_as_lines_can_be_told_apart(ward_folder):
     (run,) = read_runs([ward_folder])
     rng = np.random.default_rng(100)
     many = replace(
-        run.view,
+        run.snapshot,
         classes=tuple("abcdefgh"),
-        predicted=rng.dirichlet(np.ones(8), len(run.view.u)),
-        truth=np.full(len(run.view.u), np.nan),
+        predicted=rng.dirichlet(np.ones(8), len(run.snapshot.u)),
+        truth=np.full(len(run.snapshot.u), np.nan),
         expected=(),
     )
     lines = []
-    for view in (run.view, many):
-        html = page_of(Runs((replace(run, view=view),))).html
+    for view in (run.snapshot, many):
+        html = page_of(RunCollection((replace(run, view=view),))).html
         along = html.partition("Along hour</h2>")[2].partition("<h2")[0]
         lines.append(along.count("<polyline") - 2)  # those of the rows
     assert lines == [3, 6]
@@ -46,12 +46,12 @@ def test_each_class_has_a_line_as_far_as_lines_can_be_told_apart(ward_folder):
 @pytest.mark.parametrize("rows", [1, 4])
 def test_a_handful_of_rows_is_no_reason_to_fail(ward_folder, rows, read_page):
     (run,) = read_runs([ward_folder])
-    v = run.view
+    v = run.snapshot
     few = replace(
         v, u=v.u[:rows], source=v.source[:rows], predicted=v.predicted[:rows],
         truth=v.truth[:rows], z=v.z[:rows], expected=(),
     )  # fmt: skip
-    page = page_of(Runs((replace(run, view=few),)))
+    page = page_of(RunCollection((replace(run, view=few),)))
     assert "Where the rows are" in page.html
     read_page(page.html)
 
@@ -59,10 +59,10 @@ def test_a_handful_of_rows_is_no_reason_to_fail(ward_folder, rows, read_page):
 def test_expected_accuracy_is_drawn_with_its_interval_and_dashed_where_it_is_a_guess(ward_folder):
     (run,) = read_runs([ward_folder])
     told = (
-        Expected(6.0, 12.0, 0.8, 0.7, 0.9, 100, True),
-        Expected(12.0, 21.0, 0.6, 0.4, 0.8, 300, False),
+        ExpectedScore(6.0, 12.0, 0.8, 0.7, 0.9, 100, True),
+        ExpectedScore(12.0, 21.0, 0.6, 0.4, 0.8, 300, False),
     )
-    page = page_of(Runs((replace(run, view=replace(run.view, expected=told)),)))
+    page = page_of(RunCollection((replace(run, view=replace(run.snapshot, expected=told)),)))
     part = page.html.partition("Expected accuracy</h2>")[2].partition("<h2")[0]
     assert part.count("<polygon") == 2
     assert part.count(' dashed"') == 1
@@ -82,11 +82,13 @@ def test_the_axis_of_expected_accuracy_begins_below_the_lowest_interval_of_all(
         replace(
             run,
             folder=run.folder.parent / f"run{number}",
-            view=replace(run.view, expected=(Expected(6.0, 21.0, 0.97, low, 1.0, 100, True),)),
+            view=replace(
+                run.snapshot, expected=(ExpectedScore(6.0, 21.0, 0.97, low, 1.0, 100, True),)
+            ),
         )
         for number, low in enumerate(lows)
     ]
-    html = page_of(Runs(tuple(runs))).html
+    html = page_of(RunCollection(tuple(runs))).html
     part = html.partition("Expected accuracy</h2>")[2].partition("<h2")[0]
     labels = re.findall(r'role="img" aria-label="([^"]*)"', part)
     assert len(labels) == 2
@@ -107,7 +109,7 @@ def on_a_line(run, u, known):
         view, space=Product([Line(float(u.min()), float(u.max()))]), u=u[:, None],
         source=known, truth=truth, predicted=view.predicted[some], z=view.z[some], expected=(),
     )  # fmt: skip
-    return page_of(Runs((replace(run, view=moved),)))
+    return page_of(RunCollection((replace(run, view=moved),)))
 
 
 def spans(page):
@@ -147,7 +149,7 @@ def with_truth(run):
 
 def test_a_circle_has_cells_up_to_where_the_truth_ends(ward_folder):
     (run,) = read_runs([ward_folder])
-    page = page_of(Runs((with_truth(run),)))
+    page = page_of(RunCollection((with_truth(run),)))
     edges = [float(edge) for pair in spans(page) for edge in pair]
     assert all(edge <= 6 or edge >= 21 for edge in edges)
     assert {0.0, 24.0} <= set(edges)
@@ -155,11 +157,11 @@ def test_a_circle_has_cells_up_to_where_the_truth_ends(ward_folder):
 
 def test_one_run_has_wide_panels_and_several_have_one_name_everywhere(ward_folder):
     run = with_truth(*read_runs([ward_folder]))
-    alone = page_of(Runs((run,)))
+    alone = page_of(RunCollection((run,)))
     assert "<div class='panels one'>" in alone.html
     assert "<div class='panels two'>" in alone.html
     other = replace(run, folder=run.folder.parent / "other")
-    page = page_of(Runs((other, run)))
+    page = page_of(RunCollection((other, run)))
     names = ["other (auto)", "run (auto)"]
     assert [line["run"] for line in page.tables["results"]] == names
     assert list(dict.fromkeys(line["method"] for line in page.tables["confusion"])) == names
@@ -172,9 +174,13 @@ def test_one_run_has_wide_panels_and_several_have_one_name_everywhere(ward_folde
 def test_numbers_that_are_predicted_are_shown_as_numbers(ward_folder, read_page):
     (run,) = read_runs([ward_folder])
     view = replace(
-        run.view, classes=None, predicted=run.view.u, truth=run.view.u[:, 0], expected=()
+        run.snapshot,
+        classes=None,
+        predicted=run.snapshot.u,
+        truth=run.snapshot.u[:, 0],
+        expected=(),
     )
-    page = page_of(Runs((replace(run, view=view),)))
+    page = page_of(RunCollection((replace(run, view=view),)))
     read_page(page.html)
     assert "mean prediction" in page.html
     assert "Confusion" not in page.html

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from cida.tables import Question, open_table, read_table
-from cida.tables.frame import fingerprint
-from cida.tables.store import Gathered
+from cida.tables import ColumnRoles, open_table, read_table
+from cida.tables.encoded_table import hash_table_file
+from cida.tables.store import RowBuffer
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def test_vectors_are_columns_of_numbers(arrays, rng):
     x[1, 0] = np.nan
     file = arrays(X=x, y=Y, u=U)
     assert (file.names, file.index) == (("u", "y", "x0", "x1"), ("u",))
-    data = read_table(file, Question("y", ("u",)))
+    data = read_table(file, ColumnRoles("y", ("u",)))
     assert data.schema.names == ("x0", "x1")
-    assert data.schema.indicators == (0,)
+    assert data.schema.missing_indicators == (0,)
     assert data.labelled.tolist() == [True] * 4 + [False] * 2
     assert data.classes == ("0", "1")
 
@@ -39,16 +39,16 @@ def test_minus_one_is_a_number_like_any_other_in_a_regression(arrays, rng):
     y = np.array([0.5, -1, 2, np.nan, 1, np.nan])
     file = arrays(X=rng.normal(size=(6, 2)), y=y, u=np.stack([U, U], 1))
     assert file.index == ("u0", "u1")
-    data = read_table(file, Question("y", ("u0", "u1"), regression=True))
+    data = read_table(file, ColumnRoles("y", ("u0", "u1"), regression=True))
     assert data.labelled.sum() == 4
 
 
 def test_texts_are_labels_and_other_shapes_are_kept(arrays, rng):
     x = rng.normal(size=(6, 8, 8))
     data = read_table(
-        arrays(X=x, y=np.array(["a", "b", "a", "b", "", ""]), u=U), Question("y", ("u",))
+        arrays(X=x, y=np.array(["a", "b", "a", "b", "", ""]), u=U), ColumnRoles("y", ("u",))
     )
-    assert data.file.array.shape == x.shape
+    assert data.table.input_array.shape == x.shape
     assert data.classes == ("a", "b")
     assert data.schema.columns == ()
 
@@ -97,18 +97,18 @@ def test_the_arrays_of_a_folder_stay_in_their_files(folder, arrays, rng):
     x = rng.normal(size=(6, 2))
     file = open_table(folder(X=x, y=Y, u=U))
     assert all(isinstance(column.base, np.memmap) for column in file.columns.values())
-    question = Question("y", ("u",))
+    question = ColumnRoles("y", ("u",))
     data, same = read_table(file, question), read_table(arrays(X=x, y=Y, u=U), question)
     assert data.schema == same.schema
-    assert np.array_equal(np.concatenate(list(data.encoded())),
-                          np.concatenate(list(same.encoded())))  # fmt: skip
+    assert np.array_equal(np.concatenate(list(data.iter_encoded())),
+                          np.concatenate(list(same.iter_encoded())))  # fmt: skip
     assert np.array_equal(data.u, same.u)
 
 
 def test_equal_folders_have_equal_fingerprints(folder, tmp_path):
-    first = fingerprint(folder(X=np.ones((6, 2)), y=Y, u=U))
-    assert first == fingerprint(folder(X=np.ones((6, 2)), y=Y, u=U))
-    assert first != fingerprint(folder(X=np.zeros((6, 2)), y=Y, u=U))
+    first = hash_table_file(folder(X=np.ones((6, 2)), y=Y, u=U))
+    assert first == hash_table_file(folder(X=np.ones((6, 2)), y=Y, u=U))
+    assert first != hash_table_file(folder(X=np.zeros((6, 2)), y=Y, u=U))
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_rows_that_come_part_by_part_are_the_same_in_a_file(monkeypatch, rng):
     found = []
     for most in (10**6, 100):
         monkeypatch.setattr("cida.tables.store.MANY", most)
-        gathered = Gathered()
+        gathered = RowBuffer()
         for part in np.array_split(values, 7):
             gathered.add(part)
-        found.append(gathered.whole())
+        found.append(gathered.concatenate())
     assert isinstance(found[1], np.memmap)
     assert not isinstance(found[0], np.memmap)
     assert np.array_equal(found[0], values)

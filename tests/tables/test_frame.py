@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from cida.space import Line, Periodic, Product
-from cida.tables import Question, read_table, store_rows
+from cida.spaces import Line, Periodic, Product
+from cida.tables import ColumnRoles, read_table, write_mapped_rows
 
 TABLE = """age,hour,bmi,ward,outcome
 20,1,22.5,A,yes
@@ -20,7 +20,7 @@ TABLE = """age,hour,bmi,ward,outcome
 
 
 def ask(label="outcome", index=("age",), **more):
-    return Question(label, tuple(index), **more)
+    return ColumnRoles(label, tuple(index), **more)
 
 
 def test_rows_without_a_label_are_the_target(table):
@@ -34,8 +34,8 @@ def test_rows_without_a_label_are_the_target(table):
 
 def test_the_encoded_inputs_are_those_of_the_schema(table, tmp_path):
     data = read_table(table(TABLE), ask())
-    (batch,) = data.file.batches(data.schema.names)
-    stored = store_rows(tmp_path / "rows", data.encoded(), data.schema.width)
+    (batch,) = data.table.iter_batches(data.schema.names)
+    stored = write_mapped_rows(tmp_path / "rows", data.iter_encoded(), data.schema.width)
     assert isinstance(stored, np.memmap)
     np.testing.assert_array_equal(stored, data.schema.encode(batch))
 
@@ -72,7 +72,7 @@ def test_an_index_of_dates_counts_days(table):
     ],
 )
 def test_the_space_follows_from_the_question(index, periods, space):
-    assert ask(index=index, periods=periods).space() == space
+    assert ask(index=index, periods=periods).make_space() == space
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cida.tables import open_table
-from cida.tables.cells import CellError, texts, to_numbers
-from cida.tables.reading import ROWS, check_names, nearest
+from cida.tables.cells import CellError, normalize_text, to_numbers
+from cida.tables.sources import MAX_BATCH_ROWS, check_column_names, closest_match
 
 
 def column(file, name):
@@ -22,7 +22,7 @@ def column(file, name):
     kind = file.kinds([name])[name]
     parts = [batch.column(0) for batch in file.batches([name])]
     if kind in (None, "category"):
-        return [text for part in parts for text in texts(part).to_pylist()]
+        return [text for part in parts for text in normalize_text(part).to_pylist()]
     return np.concatenate([to_numbers(name, kind, part) for part in parts])
 
 
@@ -52,7 +52,7 @@ def test_a_kind_is_judged_by_all_rows_not_by_the_first_ones(table):
 
 
 def test_the_odd_cell_may_be_in_a_later_block(table, monkeypatch):
-    monkeypatch.setattr("cida.tables.reading.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("cida.tables.sources.BLOCK_BYTES", 1 << 12)
     file = table("a\n" + "1\n" * 20_000 + "x\n")
     assert len(list(file.batches(["a"]))) > 5
     assert file.kinds(["a"]) == {"a": "category"}
@@ -94,7 +94,7 @@ def test_random_tables_are_read_as_pandas_reads_them(tmp_path_factory, frame):
     path = tmp_path_factory.mktemp("random") / "table.csv"
     frame.to_csv(path, index=False)
     file, wanted = open_table(path), pd.read_csv(path)
-    for name, kind in file.kinds(file.names).items():
+    for name, kind in file.infer_kinds(file.column_names).items():
         mine, theirs = column(file, name), wanted[name]
         if theirs.isna().all():
             assert kind is None
@@ -192,14 +192,14 @@ def test_a_csv_file_is_never_in_memory_whole(tmp_path):
         for _ in range(120):
             file.write(lines)
     size, before, most, rows = path.stat().st_size, pa.total_allocated_bytes(), 0, 0
-    for batch in open_table(path).batches(["a", "b", "c", "d"]):
+    for batch in open_table(path).iter_batches(["a", "b", "c", "d"]):
         most, rows = max(most, pa.total_allocated_bytes() - before), rows + len(batch)
     assert rows == 4_800_000
     assert most < size / 2
 
 
 def test_parquet_comes_in_batches_with_its_own_types(tmp_path, rng):
-    rows = 2 * ROWS + 5
+    rows = 2 * MAX_BATCH_ROWS + 5
     columns = {
         "whole": pa.array(range(rows), pa.int32()),
         "real": pa.array(rng.normal(size=rows)),
@@ -216,13 +216,17 @@ def test_parquet_comes_in_batches_with_its_own_types(tmp_path, rng):
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     file = open_table(tmp_path / "t.parquet")
     assert list(file.unreadable) == ["list"]
-    assert file.kinds([n for n in file.names if n != "list"]) == {
+    assert file.infer_kinds([n for n in file.column_names if n != "list"]) == {
         "whole": "number", "real": "number", "money": "number", "flag": "boolean",
         "text": "category", "kind": "category", "day": "date", "moment": "date",
         "clock": "number", "nothing": None,
     }  # fmt: skip
-    assert [len(batch) for batch in file.batches(["text", "whole"])] == [ROWS, ROWS, 5]
-    assert next(file.batches(["text", "whole"])).schema.names == ["text", "whole"]
+    assert [len(batch) for batch in file.iter_batches(["text", "whole"])] == [
+        MAX_BATCH_ROWS,
+        MAX_BATCH_ROWS,
+        5,
+    ]
+    assert next(file.iter_batches(["text", "whole"])).schema.names == ["text", "whole"]
     assert column(file, "moment")[0] == 18263.5
     assert column(file, "day")[0] == 18263
     assert column(file, "clock")[0] == 1_000_000  # microseconds
@@ -249,10 +253,10 @@ def test_a_cell_of_another_kind_is_found_by_its_row():
 
 def test_the_nearest_name_is_suggested():
     names = ["Age", "outcome", "length_of_stay"]
-    assert nearest("age", names) == "Age"
-    assert nearest("lengthofstay", names) == "length_of_stay"
-    assert nearest("zzz", names) is None
+    assert closest_match("age", names) == "Age"
+    assert closest_match("lengthofstay", names) == "length_of_stay"
+    assert closest_match("zzz", names) is None
     with pytest.raises(ValueError, match=r"label is outcom, .* did you mean outcome\?"):
-        check_names("label", ["outcom"], names)
+        check_column_names("label", ["outcom"], names)
     with pytest.raises(ValueError, match="its columns are Age, outcome, length_of_stay"):
-        check_names("label", ["zzz"], names)
+        check_column_names("label", ["zzz"], names)

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import RobustScaler
 
 from cida.tables import Column, Schema
-from cida.tables.learning import SchemaLearner, Thinned
+from cida.tables.schema_builder import SchemaBuilder, SystematicSample
 
 
 def learn(columns, kinds=None, batch=7):
     """The schema of these columns, learned in small batches, and the columns as one batch."""
     whole = pa.RecordBatch.from_pydict(columns)
     kinds = kinds or dict.fromkeys(columns, "number")
-    learner = SchemaLearner(kinds, {})
+    learner = SchemaBuilder(kinds, {})
     for start in range(0, len(whole), batch):
         learner.add(whole.slice(start, batch))
-    return learner.schema(), whole
+    return learner.build(), whole
 
 
 def test_numbers_are_scaled_as_the_robust_scaler_does(rng):
@@ -42,14 +42,14 @@ def test_a_column_whose_quartiles_agree_is_scaled_by_its_spread():
 def test_wild_values_are_clipped(rng):
     values = np.append(rng.normal(size=100), [1e12, np.inf, -np.inf])
     schema, batch = learn({"a": values})
-    assert np.abs(schema.columns[0].centre) < 1
+    assert np.abs(schema.columns[0].center) < 1
     assert schema.encode(batch)[-3:, 0].tolist() == [20, 20, -20]
 
 
 def test_holes_become_zero_and_an_indicator():
     columns = {"a": [1.0, 2, 3, 4], "b": [1.0, None, 5, None], "c": [None, 2.0, 3, 5]}
     schema, batch = learn(columns)
-    assert (schema.numbers, schema.indicators, schema.sizes) == (3, (1, 2), ())
+    assert (schema.n_numeric, schema.missing_indicators, schema.category_sizes) == (3, (1, 2), ())
     encoded = schema.encode(batch)
     assert encoded.shape == (4, schema.width) == (4, 5)
     assert encoded[:, 3].tolist() == [0, 1, 0, 1]
@@ -61,7 +61,7 @@ def test_numbers_come_first_and_categories_last_whatever_their_order_in_the_file
     columns = {"c": ["x", "y", "x"], "a": [1.0, None, 2.0], "d": ["u", None, "v"]}
     schema, batch = learn(columns, {"c": "category", "a": "number", "d": "category"})
     assert schema.names == ("a", "c", "d")
-    assert schema.sizes == (3, 3)
+    assert schema.category_sizes == (3, 3)
     assert schema.encode(batch)[:, 1:].tolist() == [[0, 1, 1], [1, 2, 0], [0, 1, 2]]
 
 
@@ -78,7 +78,7 @@ def test_a_new_category_is_zero_and_counted():
     schema, _ = learn({"c": ["x", "y", "x", "y"]}, {"c": "category"})
     new = pa.RecordBatch.from_pydict({"c": ["y", "z", None, "", "q"]})
     assert schema.encode(new)[:, 0].tolist() == [2, 0, 0, 0, 0]
-    assert schema.strangers(new) == {"c": 2}
+    assert schema.unknown_categories(new) == {"c": 2}
 
 
 def test_what_cannot_help_is_dropped_with_its_reason():
@@ -107,7 +107,7 @@ def test_what_cannot_help_is_dropped_with_its_reason():
 
 
 def test_an_id_is_known_even_where_it_has_more_texts_than_are_counted(monkeypatch):
-    monkeypatch.setattr("cida.tables.learning.MOST_COUNTED", 100)
+    monkeypatch.setattr("cida.tables.schema_builder.MOST_COUNTED", 100)
     ids = [f"p{k}" for k in range(2000)]
     usual = [f"w{k % 150}" if k % 2 else "most" for k in range(2000)]
     kinds = {"id": "category", "usual": "category"}
@@ -118,15 +118,15 @@ def test_an_id_is_known_even_where_it_has_more_texts_than_are_counted(monkeypatc
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.integers(1, 40))
 def test_a_thinned_stream_keeps_evenly_spaced_rows(lengths, most):
-    sample, start = Thinned(most), 0
+    sample, start = SystematicSample(most), 0
     sample.add(np.zeros(0, dtype=int))
     for length in lengths:
         sample.add(np.arange(start, start + length))
         start += length
-    kept = sample.rows()
+    kept = sample.to_array()
     assert len(kept) <= most
-    assert kept.tolist() == list(range(0, start, sample.step))
-    assert sample.step == 1 or 2 * len(kept) >= most - 1
+    assert kept.tolist() == list(range(0, start, sample.stride))
+    assert sample.stride == 1 or 2 * len(kept) >= most - 1
 
 
 NAMES = st.text(max_size=5)
@@ -150,4 +150,8 @@ def test_a_schema_goes_through_json_unchanged(columns, dropped):
     schema = Schema(tuple(columns), tuple(dropped))
     again = Schema.from_dict(json.loads(json.dumps(schema.to_dict())))
     assert again == schema
-    assert again.width == schema.width == again.numbers + len(again.indicators) + len(again.sizes)
+    assert (
+        again.width
+        == schema.width
+        == again.n_numeric + len(again.missing_indicators) + len(again.category_sizes)
+    )

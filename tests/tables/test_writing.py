@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cida.tables import writing
+from cida.tables import open_writer
 
 READ = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
 
@@ -17,7 +17,7 @@ def columns(first):
 @pytest.mark.parametrize("suffix", READ)
 def test_batches_are_appended(tmp_path, suffix):
     path = tmp_path / f"made/out{suffix}"
-    with writing(path) as write:
+    with open_writer(path) as write:
         write(columns(1))
         assert not path.exists()
         write(columns(4))
@@ -31,7 +31,7 @@ def test_batches_are_appended(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", READ)
 def test_what_fails_half_way_leaves_nothing(tmp_path, suffix):
     def fail():
-        with writing(tmp_path / f"made/out{suffix}") as write:
+        with open_writer(tmp_path / f"made/out{suffix}") as write:
             write(columns(1))
             raise ValueError("half way")
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cida import files
-from cida.files import write_atomically
-from cida.training.checkpoint import (
-    FORMAT_VERSION,
+from cida.io import files
+from cida.io.files import write_atomically
+from cida.io.tensors import (
+    MODEL_FORMAT_VERSION,
     ModelFileError,
     read_model_file,
     write_model_file,
@@ -33,7 +33,7 @@ def test_a_model_file_gives_back_its_tensors_and_header(tmp_path):
     tensors = some_tensors()
     write_model_file(tmp_path / "model", tensors, HEADER)
     back, header = read_model_file(str(tmp_path / "model"))
-    assert header == {"format": FORMAT_VERSION, **HEADER}
+    assert header == {"format": MODEL_FORMAT_VERSION, **HEADER}
     assert back.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert back[name].dtype == tensor.dtype
@@ -44,7 +44,7 @@ def test_a_model_file_makes_its_folder(tmp_path):
     write_model_file(tmp_path / "a" / "b" / "model", {}, HEADER)
     assert read_model_file(tmp_path / "a" / "b" / "model") == (
         {},
-        {"format": FORMAT_VERSION, **HEADER},
+        {"format": MODEL_FORMAT_VERSION, **HEADER},
     )
 
 

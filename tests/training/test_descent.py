@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from cida.training.descent import Descent
+from cida.training.optimizer import FusedAdamW
 
 
 def network(seed):
@@ -42,8 +42,8 @@ def torchs(layers, decay):
 )
 def test_it_is_torchs_adamw(seed, decay, lazy):
     ours, theirs = network(seed), network(seed)
-    descent = Descent(ours.parameters(), decay)
-    play(ours, 12, descent.forget, descent.step, lazy)
+    descent = FusedAdamW(ours.parameters(), decay)
+    play(ours, 12, descent.zero_grad, descent.step, lazy)
     play(theirs, 12, *torchs(theirs, decay), lazy)
     for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert torch.equal(own, other)
@@ -51,14 +51,14 @@ def test_it_is_torchs_adamw(seed, decay, lazy):
 
 def test_what_it_remembers_is_given_back():
     whole, parts = network(0), network(0)
-    one = Descent(whole.parameters())
-    play(whole, 5, one.forget, one.step)
-    play(whole, 5, one.forget, one.step)
-    first = Descent(parts.parameters())
-    play(parts, 5, first.forget, first.step)
-    second = Descent(parts.parameters())
+    one = FusedAdamW(whole.parameters())
+    play(whole, 5, one.zero_grad, one.step)
+    play(whole, 5, one.zero_grad, one.step)
+    first = FusedAdamW(parts.parameters())
+    play(parts, 5, first.zero_grad, first.step)
+    second = FusedAdamW(parts.parameters())
     second.restore({name: tensor.clone() for name, tensor in first.state().items()})
-    play(parts, 5, second.forget, second.step)
+    play(parts, 5, second.zero_grad, second.step)
     for own, other in zip(whole.parameters(), parts.parameters(), strict=True):
         assert torch.equal(own, other)
 
@@ -66,5 +66,5 @@ def test_what_it_remembers_is_given_back():
 def test_without_gradients_nothing_moves():
     layers = network(0)
     before = [p.detach().clone() for p in layers.parameters()]
-    Descent(layers.parameters(), 0.1).step(1.0)
+    FusedAdamW(layers.parameters(), 0.1).step(1.0)
     assert all(torch.equal(a, b) for a, b in zip(before, layers.parameters(), strict=True))

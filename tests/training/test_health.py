@@ -9,19 +9,25 @@ import pytest
 import torch
 from torch import nn
 
-from cida.batch import Rows
+from cida.data import IndexedDataset
 from cida.discriminators import Histogram
-from cida.games import GAMES, Game, Move, Parts, SourceOnly
+from cida.games import GAMES, Game, GameParts, Move, SourceOnly
 from cida.networks import MLP, IndexedEncoder
-from cida.space import Line
-from cida.training import Event, Trainer, Training, isolated
-from cida.training import course as course_module
-from cida.training.health import ROUNDS_APART, Look, excess, known, same_share
+from cida.spaces import Line
+from cida.training import Event, Trainer, TrainingConfig, seeded
+from cida.training import state as course_module
+from cida.training.round_probe import (
+    MIN_ROUNDS_BETWEEN_PROBES,
+    RoundProbe,
+    index_share_read,
+    loss_above_ceiling,
+    majority_share,
+)
 
 
 def batch_of(x, u, labelled, y=None):
     y = torch.zeros(len(x), dtype=torch.long) if y is None else y
-    rows = Rows(x, y, torch.tensor(u, dtype=torch.float64), torch.tensor(labelled))
+    rows = IndexedDataset(x, y, torch.tensor(u, dtype=torch.float64), torch.tensor(labelled))
     return rows[torch.arange(len(x))]
 
 
@@ -33,8 +39,8 @@ class Pulling(Game):
         nn.init.eye_(self.encoder.weight)
         self.lambda_d, self.w_p, self.w_a = lambda_d, torch.tensor(w_p), torch.tensor(w_a)
 
-    def moves(self, source, everyone):
-        z = self.encode(torch.cat([source.x, everyone.x]), torch.cat([source.u, everyone.u]))
+    def moves(self, source, pooled):
+        z = self.encode(torch.cat([source.x, pooled.x]), torch.cat([source.u, pooled.u]))
         for value in (5.0, 4.0):
             yield Move("discriminator", {"discriminator": self.encoder.weight.sum() * 0 + value})
         prediction = (z[: len(source)] @ self.w_p).mean()
@@ -42,16 +48,16 @@ class Pulling(Game):
         yield Move(
             "encoder",
             {"predictor": prediction, "encoder": self.lambda_d * adversary},
-            figures={"prediction": prediction, "discriminator": torch.tensor(3.5)},
+            metrics={"prediction": prediction, "discriminator": torch.tensor(3.5)},
         )
 
 
 def look_at(game, source, everyone):
-    with Look(game, source, everyone) as look:
+    with RoundProbe(game, source, everyone) as look:
         for move in game.moves(source, everyone):
             move.total.backward()
             look.add(move)
-    return look.figures()
+    return look.metrics()
 
 
 def two_batches(sources=6, others=10):
@@ -117,7 +123,7 @@ def test_source_only_has_a_spread_and_no_adversary():
 
 
 def test_the_share_of_the_most_frequent_class():
-    assert same_share(torch.tensor([0, 2, 2, 2])) == 0.75
+    assert majority_share(torch.tensor([0, 2, 2, 2])) == 0.75
 
 
 # --- what the adversary reads --------------------------------------------------------------------
@@ -126,24 +132,24 @@ def test_the_share_of_the_most_frequent_class():
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.9])
 def test_what_is_known_of_a_gaussian_pair_is_its_squared_correlation(correlation):
     information = -0.5 * math.log(1 - correlation**2)
-    share = known({"discriminator": 1.2 - information}, {"discriminator": 1.2})
+    share = index_share_read({"discriminator": 1.2 - information}, {"discriminator": 1.2})
     assert share == pytest.approx(correlation**2)
 
 
 def test_at_its_ceiling_and_above_the_adversary_knows_nothing():
     for loss in (3.0, 3.5):
-        assert known({"discriminator": loss}, {"discriminator": 3.0}) == 0
-    assert excess({"discriminator": 3.5}, {"discriminator": 3.0}) == 0.5
+        assert index_share_read({"discriminator": loss}, {"discriminator": 3.0}) == 0
+    assert loss_above_ceiling({"discriminator": 3.5}, {"discriminator": 3.0}) == 0.5
 
 
 def test_a_measure_of_dependence_is_what_is_known():
-    assert known({"prediction": 1.0, "dependence": 0.4}, {}) == 0.4
-    assert known({"prediction": 1.0, "dependence": -0.01}, {}) == 0
-    assert excess({"dependence": 0.4}, {}) is None
+    assert index_share_read({"prediction": 1.0, "dependence": 0.4}, {}) == 0.4
+    assert index_share_read({"prediction": 1.0, "dependence": -0.01}, {}) == 0
+    assert loss_above_ceiling({"dependence": 0.4}, {}) is None
 
 
 def test_without_an_adversary_nothing_is_said_of_it():
-    assert known({"prediction": 1.0}, {}) is None
+    assert index_share_read({"prediction": 1.0}, {}) is None
 
 
 # --- looking changes nothing ---------------------------------------------------------------------
@@ -153,17 +159,17 @@ def some_rows(count=60):
     generator = torch.Generator().manual_seed(0)
     u = torch.linspace(0, 1, count, dtype=torch.float64)
     x = torch.randn(count, 2, generator=generator)
-    return Rows(x, (x[:, 0] > 0).long(), u, u < 0.3)
+    return IndexedDataset(x, (x[:, 0] > 0).long(), u, u < 0.3)
 
 
 def played(kind, callbacks, steps=40):
     """A game with batch normalisation and dropout in all its players, and its end state."""
     rows = some_rows()
-    with isolated(7):
+    with seeded(7):
         space = Line().fit(rows.u)
         head = Histogram(bins=5, hidden=(8,))
         head.batch_norm = True
-        parts = Parts(
+        parts = GameParts(
             encoder=IndexedEncoder(2, 1, (8,), 4, dropout=0.2),
             predictor=nn.Sequential(nn.BatchNorm1d(4), nn.Dropout(0.2), MLP(4, (8,), 2, True)),
             space=space,
@@ -173,7 +179,7 @@ def played(kind, callbacks, steps=40):
             discriminator=head,
         )
         game = kind.assemble(parts)
-    settings = Training(steps=steps, batch_size=48, source_batch_size=12, balance_bins=4)
+    settings = TrainingConfig(steps=steps, batch_size=48, source_batch_size=12, n_balance_bins=4)
     Trainer(settings, callbacks).run(game, rows)
     return game.state_dict()
 
@@ -196,12 +202,14 @@ def test_rounds_are_looked_at_at_most_once_in_so_many():
     looked = [event.step for event in events if event.health]
     assert len(events) == 100
     assert looked[0] == 1
-    assert {later - earlier for earlier, later in itertools.pairwise(looked)} == {ROUNDS_APART}
+    assert {later - earlier for earlier, later in itertools.pairwise(looked)} == {
+        MIN_ROUNDS_BETWEEN_PROBES
+    }
 
 
 def test_the_last_event_of_a_long_run_has_figures():
     events = []
-    played(GAMES["adversarial"], [events.append], steps=ROUNDS_APART * 3 + 1)
+    played(GAMES["adversarial"], [events.append], steps=MIN_ROUNDS_BETWEEN_PROBES * 3 + 1)
     assert events[-1].health
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from cida import CIDAClassifier
-from cida.datasets import circle
-from cida.training.precision import computing
+from cida.datasets import make_circle
+from cida.training.precision import encoder_precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::cida.CidaWarning")
 SMALL = {"steps": 40, "hidden": (16,), "encoding_width": 4, "random_state": 3}
@@ -33,7 +33,7 @@ class Watched(nn.Module):
 def test_the_encoder_computes_in_bfloat16_and_gives_float32():
     encoder = Watched()
     x = torch.randn(3, 2)
-    with computing(encoder, "bf16", False):
+    with encoder_precision(encoder, "bf16", False):
         z = encoder(x)
         assert not torch.is_autocast_enabled("cpu")
     assert encoder.seen == [torch.bfloat16]
@@ -44,14 +44,14 @@ def test_the_encoder_computes_in_bfloat16_and_gives_float32():
 
 def test_a_forward_pass_that_fails_leaves_no_precision_behind():
     encoder = Watched()
-    with computing(encoder, "bf16", False):
+    with encoder_precision(encoder, "bf16", False):
         with pytest.raises(RuntimeError):
             encoder(torch.randn(3, 5))
         assert not torch.is_autocast_enabled("cpu")
 
 
 def test_a_model_trained_in_bfloat16_is_nearly_the_same_and_predicts_in_float32():
-    world = circle(points=20, seed=100)
+    world = make_circle(n_per_domain=20, seed=100)
     models = [
         CIDAClassifier(**{**SMALL, "steps": 200}, precision=precision).fit(
             world.x, world.training_labels, domain_index=world.u
@@ -69,7 +69,7 @@ def test_compiled_it_is_the_same_encoder_and_can_be_copied_and_pickled_after():
     encoder = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 4))
     x = torch.randn(5, 2)
     plain = encoder(x)
-    with computing(encoder, "float32", True):
+    with encoder_precision(encoder, "float32", True):
         compiled = encoder(x)
         assert encoder._compiled_call_impl is not None
     torch.testing.assert_close(compiled, plain)
@@ -86,14 +86,14 @@ def test_compiled_it_is_the_same_encoder_and_can_be_copied_and_pickled_after():
     ],
 )
 def test_what_is_not_known_is_refused(settings, said):
-    world = circle(points=8, seed=100)
+    world = make_circle(n_per_domain=8, seed=100)
     with pytest.raises(ValueError, match=said):
         CIDAClassifier(**SMALL, **settings).fit(world.x, world.y, domain_index=world.u)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
 def test_a_card_that_is_not_there_is_refused_before_training():
-    world = circle(points=8, seed=100)
+    world = make_circle(n_per_domain=8, seed=100)
     with pytest.raises(ValueError, match="torch finds no graphics card here; use 'cpu'"):
         CIDAClassifier(**SMALL, device="cuda").fit(world.x, world.y, domain_index=world.u)
 
@@ -101,7 +101,7 @@ def test_a_card_that_is_not_there_is_refused_before_training():
 def test_an_encoder_that_knows_its_layers_is_asked_to_compute_in_bfloat16_itself():
     encoder = Watched()
     encoder.in_bfloat16 = False
-    with computing(encoder, "bf16", False):
+    with encoder_precision(encoder, "bf16", False):
         assert encoder.in_bfloat16
         encoder(torch.randn(3, 2))
     assert not encoder.in_bfloat16

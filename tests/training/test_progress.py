@@ -7,21 +7,21 @@ from sklearn.base import clone
 
 from cida import CIDAClassifier
 from cida.training import Event
-from cida.training.progress import ProgressBar, loss_words, readings
+from cida.training.progress import ProgressBar, format_losses, make_status_items
 
 EVENT = Event(
     step=30,
     steps=120,
     seconds=1.0,
     learning_rate=1e-3,
-    active=1.0,
+    active_share=1.0,
     losses={"prediction": 0.0123, "discriminator": 3.39711},
     ceilings={"discriminator": 3.4012},
 )
 
 
 def test_each_loss_stands_before_its_ceiling():
-    assert loss_words(EVENT) == "prediction 0.012, discriminator 3.397 / 3.401"
+    assert format_losses(EVENT) == "prediction 0.012, discriminator 3.397 / 3.401"
 
 
 def test_the_bar_shows_the_step_and_the_losses():
@@ -51,11 +51,13 @@ def shown(event, width=120, terminal=True):
 
 
 def marked(event, widest=1.0):
-    return [each.words for each in readings(event, event.health, widest) if not each.healthy]
+    return [
+        each.text for each in make_status_items(event, event.health, widest) if not each.is_healthy
+    ]
 
 
 def test_a_healthy_event_marks_no_figure():
-    words = [reading.words for reading in readings(HEALTHY, HEALTH, 1.3)]
+    words = [reading.text for reading in make_status_items(HEALTHY, HEALTH, 1.3)]
     assert words == [
         "prediction 0.012",
         "discriminator 3.397 / 3.401",
@@ -90,8 +92,8 @@ def test_no_figure_is_cut_however_narrow_the_screen(width, terminal):
     bad = replace(HEALTHY, step=110, losses={"prediction": 0.5, "discriminator": 2.4})
     text = shown(bad, width, terminal)
     assert all(len(line) <= width for line in text.splitlines())
-    for reading in readings(bad, HEALTH, 1.3):
-        assert reading.words + ("" if reading.healthy else " !") in text
+    for reading in make_status_items(bad, HEALTH, 1.3):
+        assert reading.text + ("" if reading.is_healthy else " !") in text
 
 
 def test_an_event_without_figures_keeps_the_last_ones_on_the_screen():
@@ -106,7 +108,7 @@ def test_where_nobody_looks_the_last_state_is_written_once():
 
 def test_a_run_without_an_adversary_shows_what_it_has():
     plain = replace(EVENT, losses={"prediction": 0.1}, ceilings={}, health={"spread": 2.0})
-    words = [reading.words for reading in readings(plain, plain.health, 2.0)]
+    words = [reading.text for reading in make_status_items(plain, plain.health, 2.0)]
     assert words == ["prediction 0.100", "spread of z 2"]
 
 
@@ -125,8 +127,8 @@ def test_every_line_fits_the_terminal(width):
     assert max(map(len, words)) <= width
     assert words[0].startswith("Default")
     assert "100/120" in words[0]
-    for reading in readings(HEALTHY, HEALTH, 1.3):
-        assert any(reading.words in line for line in words)
+    for reading in make_status_items(HEALTHY, HEALTH, 1.3):
+        assert any(reading.text in line for line in words)
 
 
 def test_lines_that_wrap_in_a_narrower_terminal_are_cleared():
@@ -135,8 +137,8 @@ def test_lines_that_wrap_in_a_narrower_terminal_are_cleared():
     with ProgressBar("Default (moving frame), seed 12345", console) as bar:
         bar(HEALTHY)
         bar.progress.refresh()
-        wide = sum(max(0, length - 1) // 40 for length in bar.progress.drawn)
-        height = len(bar.progress.drawn)
+        wide = sum(max(0, length - 1) // 40 for length in bar.progress.line_widths)
+        height = len(bar.progress.line_widths)
         screen.truncate(screen.seek(0))
         console.width = 40
         bar.progress.refresh()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cida import CIDAClassifier, CidaWarning, resumable
-from cida.datasets import circle
+from cida.datasets import make_circle
 from cida.games import GAMES
 from cida.training import CheckpointWarning
 
@@ -21,7 +21,7 @@ SMALL = {
     "steps": STEPS,
     "hidden": (16,),
     "encoding_width": 4,
-    "index_in_encoder": True,
+    "coordinates": "learned",
     "curriculum": 0.5,
     "stages": 4,
     "batch_size": 32,
@@ -39,7 +39,7 @@ def listening():
 
 @pytest.fixture(scope="module")
 def world():
-    return circle(points=12, seed=100)
+    return make_circle(n_per_domain=12, seed=100)
 
 
 def fit(world, *callbacks, **settings):
@@ -89,7 +89,7 @@ def test_every_game_goes_on_bit_for_bit(world, tmp_path, game, step):
         {"batch_norm": True},
         {"discriminator": "mixture"},
         {"discriminator": None},
-        {"averaging": 0.0, "weight_decay": 0.1, "schedule": "constant"},
+        {"ema_decay": 0.0, "weight_decay": 0.1, "schedule": "constant"},
         {"precision": "bf16"},
     ],
     ids=str,
@@ -179,7 +179,7 @@ def test_a_checkpoint_of_another_training_is_not_gone_on_with(world, tmp_path, c
     cut_off(world, tmp_path, 20)
     settings = {"settings": {"lambda_d": 3.0, "learning_rate": 1e-3}, "seed": {"random_state": 4}}
     more = settings.get(change, {})
-    other = circle(points=12, seed=101) if change == "rows" else world
+    other = make_circle(n_per_domain=12, seed=101) if change == "rows" else world
     whole = fit(other, **more)
     with resumable(tmp_path), pytest.warns(CheckpointWarning, match="is of another training"):
         assert_same(fit(other, **more), whole)

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.batch import Rows
-from cida.space import Line, Periodic
+from cida.data import IndexedDataset
+from cida.spaces import Line, Periodic
 from cida.training import Sampler
-from cida.training.curriculum import MOST_OFTEN
+from cida.training.sampling import MAX_OVERSAMPLING
 
 
 class SlowSampler:
@@ -29,7 +29,7 @@ class SlowSampler:
         for row in sorted(active):
             groups.setdefault(self.cells[row], []).append(row)
         self.groups = [groups[cell] for cell in sorted(groups)]
-        most = [min(len(g) * MOST_OFTEN / len(active), 1 / len(groups)) for g in self.groups]
+        most = [min(len(g) * MAX_OVERSAMPLING / len(active), 1 / len(groups)) for g in self.groups]
         self.chance = [chance / sum(most) for chance in most]
 
     @property
@@ -47,8 +47,10 @@ class SlowSampler:
 def pair_of(u, bins, seed=0, space=None):
     column = torch.tensor(u, dtype=torch.float64)[:, None]
     space = (space or Line()).fit(column)
-    rows = Rows(torch.zeros(len(u), 1), torch.zeros(len(u)).long(), column, torch.ones(len(u)) > 0)
-    cells = space.bins(column, bins).rows.tolist() if bins > 1 else [0] * len(u)
+    rows = IndexedDataset(
+        torch.zeros(len(u), 1), torch.zeros(len(u)).long(), column, torch.ones(len(u)) > 0
+    )
+    cells = space.make_bins(column, bins).cell_of_row.tolist() if bins > 1 else [0] * len(u)
     generator = torch.Generator().manual_seed(seed)
     return Sampler(rows, space, bins, generator), SlowSampler(cells)
 
@@ -69,18 +71,18 @@ def test_newest_rows_weights_and_draws_are_the_slow_ones(history, bins, seed, sp
     quick, slow = pair_of(u, bins, seed, space)
     for active in [None, *steps]:
         if active is not None:
-            quick.activate(torch.tensor(active))
+            quick.set_active_rows(torch.tensor(active))
             slow.activate(active)
-        assert quick.newest.tolist() == slow.newest
-        assert sorted(quick.active.tolist()) == sorted(slow.inside)
-        found = dict(zip(quick.active.tolist(), quick.weights.tolist(), strict=True))
+        assert quick.newest_rows.tolist() == slow.newest
+        assert sorted(quick.active_rows.tolist()) == sorted(slow.inside)
+        found = dict(zip(quick.active_rows.tolist(), quick.row_weights.tolist(), strict=True))
         assert found == pytest.approx(slow.weight)
-        assert quick.weights.sum() == pytest.approx(1)
+        assert quick.row_weights.sum() == pytest.approx(1)
         generator = torch.Generator()
         generator.set_state(quick.generator.get_state())
         numbers = torch.rand(2, 25, generator=generator, dtype=torch.float64)
         expected = [slow.draw(*pair) for pair in numbers.T.tolist()]
-        assert quick.everyone(25).tolist() == expected
+        assert quick.draw_pooled(25).tolist() == expected
 
 
 @settings(deadline=None, max_examples=60)
@@ -89,9 +91,9 @@ def test_a_share_of_a_draw_is_of_the_newest_rows_where_there_are_any(history, bi
     u, steps = history
     quick, slow = pair_of(u, bins)
     for active in steps:
-        quick.activate(torch.tensor(active))
+        quick.set_active_rows(torch.tensor(active))
         slow.activate(active)
-        drawn = quick.everyone(20, share).tolist()
+        drawn = quick.draw_pooled(20, share).tolist()
         assert len(drawn) == 20
         assert set(drawn) <= slow.inside
         if slow.newest:
@@ -100,17 +102,17 @@ def test_a_share_of_a_draw_is_of_the_newest_rows_where_there_are_any(history, bi
 
 def test_rows_come_cell_after_cell_and_in_their_order_within_one():
     quick, _ = pair_of([9.0, 0.0, 8.0, 1.0, 10.0, 0.5], 2)
-    assert quick.active.tolist() == [1, 3, 5, 0, 2, 4]
-    quick.activate(torch.tensor([4, 5, 0, 1]))
-    assert quick.active.tolist() == [1, 5, 0, 4]
+    assert quick.active_rows.tolist() == [1, 3, 5, 0, 2, 4]
+    quick.set_active_rows(torch.tensor([4, 5, 0, 1]))
+    assert quick.active_rows.tolist() == [1, 5, 0, 4]
 
 
 def test_rows_that_leave_and_come_back_are_new_again():
     quick, _ = pair_of([0.0, 1.0, 2.0], 3)
-    quick.activate(torch.tensor([0]))
-    assert quick.newest.tolist() == []
-    quick.activate(torch.tensor([2, 0]))
-    assert quick.newest.tolist() == [2]
+    quick.set_active_rows(torch.tensor([0]))
+    assert quick.newest_rows.tolist() == []
+    quick.set_active_rows(torch.tensor([2, 0]))
+    assert quick.newest_rows.tolist() == [2]
 
 
 def test_many_rows_take_no_time():
@@ -119,6 +121,6 @@ def test_many_rows_take_no_time():
     u = torch.rand(count, generator=torch.Generator().manual_seed(0)).double()
     quick, _ = pair_of(u.tolist(), 30)
     near = (u < 0.4).nonzero()[:, 0]
-    quick.activate(near)
-    quick.activate(torch.arange(count))
-    assert torch.equal(quick.newest, (u >= 0.4).nonzero()[:, 0])
+    quick.set_active_rows(near)
+    quick.set_active_rows(torch.arange(count))
+    assert torch.equal(quick.newest_rows, (u >= 0.4).nonzero()[:, 0])

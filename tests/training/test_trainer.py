@@ -4,26 +4,26 @@ import pytest
 import torch
 from torch import nn
 
-from cida.batch import Rows
+from cida.data import IndexedDataset
 from cida.discriminators import L2, Histogram
 from cida.games import Adversarial, Game, Move, SourceOnly, squared_error
 from cida.networks import MLP, IndexedEncoder
-from cida.space import Line
-from cida.training import NonFiniteLossError, Trainer, Training, isolated
-from cida.training.trainer import Average
+from cida.spaces import Line
+from cida.training import NonFiniteLossError, Trainer, TrainingConfig, seeded
+from cida.training.trainer import WeightAverage
 
-SHORT = {"batch_size": 16, "source_batch_size": 8, "balance_bins": 4}
+SHORT = {"batch_size": 16, "source_batch_size": 8, "n_balance_bins": 4}
 
 
 def some_rows(count=60):
     generator = torch.Generator().manual_seed(0)
     u = torch.linspace(0, 1, count, dtype=torch.float64)
     x = torch.randn(count, 2, generator=generator)
-    return Rows(x, (x[:, 0] > 0).long(), u, u < 0.3)
+    return IndexedDataset(x, (x[:, 0] > 0).long(), u, u < 0.3)
 
 
 def some_game(rows, head=None, **settings):
-    with isolated(7):
+    with seeded(7):
         space = Line().fit(rows.u)
         discriminator = (head or Histogram(bins=5, hidden=(8,))).build(4, space, rows.u)
         encoder = IndexedEncoder(2, 1, (8,), 4)
@@ -37,7 +37,9 @@ def weights_of(game):
 def played(seed=0, callbacks=(), **settings):
     rows = some_rows()
     game = some_game(rows)
-    Trainer(Training(seed=seed, **(SHORT | {"steps": 12} | settings)), callbacks).run(game, rows)
+    Trainer(TrainingConfig(seed=seed, **(SHORT | {"steps": 12} | settings)), callbacks).run(
+        game, rows
+    )
     return game
 
 
@@ -63,7 +65,7 @@ def test_the_outer_random_state_does_not_reach_a_run_with_dropout():
         game.encoder.body = nn.Sequential(nn.Dropout(0.5), game.encoder.body)
         with torch.random.fork_rng():
             torch.manual_seed(outer)
-            Trainer(Training(steps=5, **SHORT)).run(game, rows)
+            Trainer(TrainingConfig(steps=5, **SHORT)).run(game, rows)
         runs.append(weights_of(game))
     assert torch.equal(*runs)
 
@@ -111,7 +113,7 @@ def test_a_predictors_infinite_loss_is_named_with_its_step_and_what_to_try():
         prediction_loss=lambda output, y: squared_error(output, y[:, None]),
         index_in_encoder=False,
     )
-    trainer = Trainer(Training(steps=9, learning_rate=0.02, **SHORT))
+    trainer = Trainer(TrainingConfig(steps=9, learning_rate=0.02, **SHORT))
     with pytest.raises(NonFiniteLossError) as caught:
         trainer.run(game, rows)
     assert str(caught.value) == (
@@ -127,7 +129,7 @@ def test_a_discriminators_infinite_loss_is_named_with_its_step():
     body.output_width = 6
     game = some_game(rows, L2(body=body), discriminator_steps=1)
     with pytest.raises(NonFiniteLossError, match=r"discriminator's loss became .* at step 3 of 9"):
-        Trainer(Training(steps=9, **SHORT)).run(game, rows)
+        Trainer(TrainingConfig(steps=9, **SHORT)).run(game, rows)
 
 
 def test_an_encoders_infinite_adversarial_loss_is_named_where_there_is_no_ceiling():
@@ -136,7 +138,7 @@ def test_an_encoders_infinite_adversarial_loss_is_named_where_there_is_no_ceilin
     body.output_width = 6
     game = some_game(rows, L2(body=body), ceiling=False, discriminator_steps=1)
     with pytest.raises(NonFiniteLossError, match=r"the encoder's loss became (-inf|nan) at step 3"):
-        Trainer(Training(steps=9, **SHORT)).run(game, rows)
+        Trainer(TrainingConfig(steps=9, **SHORT)).run(game, rows)
 
 
 class Counter(Game):
@@ -149,17 +151,17 @@ class Counter(Game):
         self.seen = []
         self.done = []
 
-    def enter_stage(self, rows, active, weights):
-        self.stages.append((rows.u[active], weights.clone()))
+    def enter_stage(self, dataset, active, weights):
+        self.stages.append((dataset.u[active], weights.clone()))
 
-    def progress(self, done):
+    def set_progress(self, fraction):
         assert len(self.done) == len(self.seen)  # once before each round
-        self.done.append(done)
+        self.done.append(fraction)
 
-    def moves(self, source, everyone):
-        self.seen.append((source, everyone))
+    def moves(self, source, pooled):
+        self.seen.append((source, pooled))
         value = self.encoder.weight.sum()
-        yield Move("encoder", {"encoder": -value}, figures={"value": value})
+        yield Move("encoder", {"encoder": -value}, metrics={"value": value})
 
 
 def test_the_cosine_schedule_falls_from_the_learning_rate_to_a_hundredth_of_it():
@@ -179,7 +181,7 @@ def test_the_constant_schedule_keeps_the_learning_rate():
 def test_the_schedule_is_what_the_weights_step_by(schedule):
     # Under a constant gradient each step of Adam has the length of the learning rate.
     game, rows, steps = Counter(), some_rows(), 20
-    settings = Training(steps, learning_rate=0.01, schedule=schedule, averaging=0.0, **SHORT)
+    settings = TrainingConfig(steps, learning_rate=0.01, schedule=schedule, ema_decay=0.0, **SHORT)
     Trainer(settings).run(game, rows)
     cosine = [max(0.01, (1 + math.cos(math.pi * s / steps)) / 2) for s in range(steps)]
     expected = 0.01 * (sum(cosine) if schedule == "cosine" else steps)
@@ -189,7 +191,9 @@ def test_the_schedule_is_what_the_weights_step_by(schedule):
 @pytest.mark.parametrize("decay", [0.05, 0.5, 0.999])
 def test_averaging_is_an_exponential_moving_average_with_a_short_memory_at_first(decay):
     game, steps = Counter(), 20
-    settings = Training(steps, learning_rate=0.01, schedule="constant", averaging=decay, **SHORT)
+    settings = TrainingConfig(
+        steps, learning_rate=0.01, schedule="constant", ema_decay=decay, **SHORT
+    )
     Trainer(settings).run(game, some_rows())
     mean = 0.0
     for step in range(1, steps + 1):
@@ -200,7 +204,7 @@ def test_averaging_is_an_exponential_moving_average_with_a_short_memory_at_first
 
 def test_averaging_takes_running_statistics_along_and_leaves_counts_alone():
     norm = nn.BatchNorm1d(2)
-    average = Average([norm], 0.5)
+    average = WeightAverage([norm], 0.5)
     norm.running_mean.fill_(8.0)
     norm.num_batches_tracked.fill_(5)
     average.update()
@@ -211,7 +215,7 @@ def test_averaging_takes_running_statistics_along_and_leaves_counts_alone():
 
 def test_without_averaging_the_last_weights_stay():
     linear = nn.Linear(2, 2)
-    average = Average([linear], 0.0)
+    average = WeightAverage([linear], 0.0)
     nn.init.ones_(linear.weight)
     average.update()
     average.apply()
@@ -220,7 +224,7 @@ def test_without_averaging_the_last_weights_stay():
 
 def test_each_stage_is_announced_with_its_rows_and_the_samplers_weights():
     game, rows = Counter(), some_rows()
-    Trainer(Training(steps=40, curriculum=0.5, **SHORT)).run(game, rows)
+    Trainer(TrainingConfig(steps=40, curriculum=0.5, **SHORT)).run(game, rows)
     reach = [float(u.max()) for u, _ in game.stages]
     assert len(game.stages) == 20
     assert reach == sorted(reach)
@@ -236,21 +240,23 @@ def test_each_stage_is_announced_with_its_rows_and_the_samplers_weights():
 @pytest.mark.parametrize("stages", [1, 3, 7])
 def test_the_range_widens_in_as_many_stages_as_asked_for(stages):
     game, rows = Counter(), some_rows()
-    Trainer(Training(steps=40, curriculum=0.5, stages=stages, **SHORT)).run(game, rows)
+    Trainer(TrainingConfig(steps=40, curriculum=0.5, curriculum_stages=stages, **SHORT)).run(
+        game, rows
+    )
     assert len(game.stages) == stages
     assert len(game.stages[-1][0]) == len(rows)
 
 
 def test_the_game_is_told_before_each_round_how_much_is_done():
     game = Counter()
-    Trainer(Training(steps=8, **SHORT)).run(game, some_rows())
+    Trainer(TrainingConfig(steps=8, **SHORT)).run(game, some_rows())
     assert game.done == [step / 8 for step in range(8)]
 
 
 def test_a_games_newest_share_of_each_batch_joined_in_the_last_stage():
     game, rows = Counter(), some_rows()
     game.newest_share = 0.75
-    Trainer(Training(steps=40, curriculum=1.0, stages=4, **SHORT)).run(game, rows)
+    Trainer(TrainingConfig(steps=40, curriculum=1.0, curriculum_stages=4, **SHORT)).run(game, rows)
     for step, (_, everyone) in enumerate(game.seen):
         stage = step // 10
         if stage:
@@ -261,8 +267,8 @@ def test_a_games_newest_share_of_each_batch_joined_in_the_last_stage():
 
 def test_rows_beyond_reach_are_never_dealt():
     game, rows = Counter(), some_rows()
-    Trainer(Training(steps=40, curriculum=0.5, **SHORT)).run(game, rows)
-    edge = float(rows.u[rows.sources].max())
+    Trainer(TrainingConfig(steps=40, curriculum=0.5, **SHORT)).run(game, rows)
+    edge = float(rows.u[rows.source_rows].max())
     for step, (_, everyone) in enumerate(game.seen):
         reach = (1 - edge) * min(20, step + 1) / 20
         assert float(everyone.u.max()) <= edge + reach + 1e-6
@@ -270,7 +276,7 @@ def test_rows_beyond_reach_are_never_dealt():
 
 def test_every_source_batch_is_labelled_and_of_the_size_asked_for():
     game = Counter()
-    Trainer(Training(steps=5, **SHORT)).run(game, some_rows())
+    Trainer(TrainingConfig(steps=5, **SHORT)).run(game, some_rows())
     assert all(source.labelled.all() and len(source) == 8 for source, _ in game.seen)
     assert all(len(everyone) == 16 for _, everyone in game.seen)
 
@@ -310,7 +316,7 @@ def test_several_discriminator_steps_do_not_count_twice_in_an_event():
         rows, events = some_rows(), []
         game = some_game(rows, discriminator_steps=discriminator_steps)
         # At a learning rate of zero the number of steps can change nothing but the count.
-        still = Training(steps=6, events=1, learning_rate=0.0, **SHORT)
+        still = TrainingConfig(steps=6, events=1, learning_rate=0.0, **SHORT)
         Trainer(still, [events.append]).run(game, rows)
         losses.append(events[0].losses)
     assert losses[0] == losses[1]

@@ -11,23 +11,25 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from cida.benchmarks.grid import Done
-from cida.benchmarks.runner import Outcome, read_outcome
-from cida.benchmarks.selection import BINS, LEFT_OUT, BankRows
-from cida.benchmarks.tables import Cells
-from cida.diagnostics import VALIDATORS, Candidate, Expected, Field, named_validator
-from cida.estimators.expected import expected_of_rows
-from cida.estimators.search import candidate_by_predicting
+from cida.benchmarks.grid import JobResult
+from cida.benchmarks.runner import CompletedRun, load_completed_run
+from cida.benchmarks.selection import LEAVE_RANGE_OUT, N_SELECTION_BINS, SelectionTaskData
+from cida.benchmarks.tables import TableLine
+from cida.estimators.expected import estimate_dataset_score
+from cida.estimators.search import candidate_from_predictions
+from cida.selection.expected_score import ExpectedScore
+from cida.selection.validation_set import CandidateOutputs, ValidationSet
+from cida.selection.validators import VALIDATORS, get_validator
 
-__all__ = ["Foretold", "Judged", "Verdict", "judge"]
+__all__ = ["ExpectedCell", "GroupRanking", "ValidatorRanking", "rank_validators"]
 
 Array = np.ndarray[Any, Any]
-DEFAULT = next(iter(VALIDATORS))
-NEAR = 0.01  # a point
+DEFAULT_VALIDATOR = next(iter(VALIDATORS))
+NEAR_BEST_GAP = 0.01  # a point
 
 
 @dataclass(frozen=True)
-class Foretold:
+class ExpectedCell:
     """A cell along u of a kept run: the accuracy expected, its interval, and the truth."""
 
     u: float
@@ -39,7 +41,7 @@ class Foretold:
 
 
 @dataclass(frozen=True)
-class Judged:
+class GroupRanking:
     """One group, all runs on the same data: each validator's scores and the true accuracies."""
 
     task: str
@@ -47,135 +49,145 @@ class Judged:
     methods: tuple[str, ...]
     truth: tuple[float, ...]
     scores: Mapping[str, tuple[float, ...]]
-    foretold: tuple[Foretold, ...]
+    expected_cells: tuple[ExpectedCell, ...]
 
-    def correlation(self, validator: str) -> float:
+    def correlation(self, validator_name: str) -> float:
         """Spearman's, of score and true accuracy; 0 where a validator cannot tell runs apart."""
-        scores = self.scores[validator]
+        scores = self.scores[validator_name]
         if len(set(scores)) < 2 or len(set(self.truth)) < 2:
             return 0.0
         return float(spearmanr(scores, self.truth).statistic)
 
-    def shortfall(self, validator: str) -> float:
+    def shortfall(self, validator_name: str) -> float:
         """How far the run that it keeps is below the best one."""
-        return max(self.truth) - self.truth[int(np.argmax(self.scores[validator]))]
+        return max(self.truth) - self.truth[int(np.argmax(self.scores[validator_name]))]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ValidatorRanking:
     """All groups together."""
 
-    groups: tuple[Judged, ...]
+    groups: tuple[GroupRanking, ...]
 
-    def table(self, titles: Mapping[str, str]) -> list[Cells]:
+    def to_table(self, titles: Mapping[str, str]) -> list[TableLine]:
         """A line a validator: how often it keeps a run within a point of the best, correlations."""
         lines = []
         for name in VALIDATORS:
-            short = [100 * group.shortfall(name) for group in self.groups]
+            shortfalls = [100 * group.shortfall(name) for group in self.groups]
             lines.append(
                 {
-                    "validator": name + (" (default)" if name == DEFAULT else ""),
+                    "validator": name + (" (default)" if name == DEFAULT_VALIDATOR else ""),
                     "correlation": f"{mean(self.correlations(name).values()):.2f}",
-                    "within 1 point": f"{mean(s <= 100 * NEAR for s in short):.0%}",
-                    "shortfall": f"{mean(short):.1f}",
-                    "worst": f"{max(short):.1f}",
+                    "within 1 point": f"{mean(s <= 100 * NEAR_BEST_GAP for s in shortfalls):.0%}",
+                    "shortfall": f"{mean(shortfalls):.1f}",
+                    "worst": f"{max(shortfalls):.1f}",
                     **{titles[t]: f"{c:.2f}" for t, c in self.correlations(name).items()},
                 }
             )
         return lines
 
-    def correlations(self, validator: str) -> dict[str, float]:
+    def correlations(self, validator_name: str) -> dict[str, float]:
         """The mean correlation in each world."""
         tasks = dict.fromkeys(group.task for group in self.groups)
         return {
-            task: mean(g.correlation(validator) for g in self.groups if g.task == task)
+            task: mean(g.correlation(validator_name) for g in self.groups if g.task == task)
             for task in tasks
         }
 
-    def sentences(self, titles: Mapping[str, str]) -> list[str]:
+    def summary(self, titles: Mapping[str, str]) -> list[str]:
         """What it came to, for the default validator and for the accuracy it expects."""
         runs = sum(len(group.methods) for group in self.groups)
-        cells = [cell for group in self.groups for cell in group.foretold]
-        off = [abs(cell.score - cell.truth) for cell in cells]
-        inside = [cell.low <= cell.truth <= cell.high for cell in cells]
-        width = [cell.high - cell.low for cell in cells]
-        found = [
+        cells = [cell for group in self.groups for cell in group.expected_cells]
+        errors = [abs(cell.score - cell.truth) for cell in cells]
+        is_covered = [cell.low <= cell.truth <= cell.high for cell in cells]
+        widths = [cell.high - cell.low for cell in cells]
+        lines = [
             f"{runs} runs in {len(self.groups)} groups; correlation is Spearman's, of score and "
             "target accuracy, first over the groups of a world and then over worlds; shortfall is "
             "how far, in points, the run that is kept is below the best of its group.",
             f"Expected accuracy of the {len(self.groups)} kept runs, in {len(cells)} cells along "
-            f"u: off by {100 * mean(off):.1f} points in the mean; intervals are "
-            f"{100 * mean(width):.1f} points wide and hold the truth {mean(inside):.0%} of the "
+            f"u: off by {100 * mean(errors):.1f} points in the mean; intervals are "
+            f"{100 * mean(widths):.1f} points wide and hold the truth {mean(is_covered):.0%} of "
+            "the "
             f"time; {mean(cell.checked for cell in cells):.0%} of the cells are within what "
             "leave-range-out could check.",
         ]
         for task in dict.fromkeys(group.task for group in self.groups):
-            mine = [c for g in self.groups if g.task == task for c in g.foretold]
-            error = mean(abs(c.score - c.truth) for c in mine)
-            share = mean(c.low <= c.truth <= c.high for c in mine)
-            found.append(
-                f"{titles[task]}: expected {100 * mean(c.score for c in mine):.1f}, true "
-                f"{100 * mean(c.truth for c in mine):.1f}, off by {100 * error:.1f} in a cell, "
+            task_cells = [c for g in self.groups if g.task == task for c in g.expected_cells]
+            error = mean(abs(c.score - c.truth) for c in task_cells)
+            share = mean(c.low <= c.truth <= c.high for c in task_cells)
+            lines.append(
+                f"{titles[task]}: expected {100 * mean(c.score for c in task_cells):.1f}, true "
+                f"{100 * mean(c.truth for c in task_cells):.1f}, off by {100 * error:.1f} in a "
+                "cell, "
                 f"{share:.0%} inside."
             )
-        return found
+        return lines
 
-    def words(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {"schema": 1, "groups": [asdict(group) for group in self.groups]}
 
 
-def judge(done: Sequence[Done]) -> Verdict:
+def rank_validators(job_results: Sequence[JobResult]) -> ValidatorRanking:
     """Asks every validator about each group of runs; the truth is looked up only to compare."""
-    groups: dict[tuple[str, int], list[Done]] = {}
-    for ended in done:
-        groups.setdefault((ended.task.benchmark, ended.task.seed), []).append(ended)
-    return Verdict(tuple(_judge_group(mine) for mine in groups.values()))
+    groups: dict[tuple[str, int], list[JobResult]] = {}
+    for job_result in job_results:
+        groups.setdefault((job_result.job.task_name, job_result.job.seed), []).append(job_result)
+    return ValidatorRanking(tuple(_rank_group(group) for group in groups.values()))
 
 
-def _judge_group(done: Sequence[Done]) -> Judged:
-    sample = done[0].task.sample
-    assert isinstance(sample, BankRows)
-    field = Field.of(sample.space, sample.rows, sample.held)
-    runs = [read_outcome(ended.task.folder, ended.task.recipe) for ended in done]
-    candidates = [_candidate(run, field) for run in runs]
-    scores = {name: tuple(named_validator(name)(field, candidates).tolist()) for name in VALIDATORS}
-    kept = runs[int(np.argmax(scores[DEFAULT]))]
-    return Judged(
-        task=sample.task,
-        seed=done[0].task.seed,
+def _rank_group(job_results: Sequence[JobResult]) -> GroupRanking:
+    task_data = job_results[0].job.task_data
+    assert isinstance(task_data, SelectionTaskData)
+    validation_set = ValidationSet.from_dataset(
+        task_data.space, task_data.dataset, task_data.held_out_mask
+    )
+    runs = [load_completed_run(ended.job.folder, ended.job.recipe) for ended in job_results]
+    candidates = [_candidate_outputs(run, validation_set) for run in runs]
+    scores = {
+        name: tuple(get_validator(name)(validation_set, candidates).tolist()) for name in VALIDATORS
+    }
+    best_run = runs[int(np.argmax(scores[DEFAULT_VALIDATOR]))]
+    return GroupRanking(
+        task=task_data.task,
+        seed=job_results[0].job.seed,
         methods=tuple(run.recipe.method for run in runs),
-        truth=tuple(run.row.target_accuracy for run in runs),
+        truth=tuple(run.result.target_accuracy for run in runs),
         scores=scores,
-        foretold=tuple(_foretold(kept, sample)),
+        expected_cells=tuple(_expected_cells(best_run, task_data)),
     )
 
 
-def _candidate(run: Outcome, field: Field) -> Candidate:
-    found = candidate_by_predicting(run.model, field, run.history[-1].losses["prediction"])
-    return replace(found, refit=partial(float, (run.row.more or {})[LEFT_OUT]))
+def _candidate_outputs(run: CompletedRun, validation_set: ValidationSet) -> CandidateOutputs:
+    candidate = candidate_from_predictions(
+        run.model, validation_set, run.history[-1].losses["prediction"]
+    )
+    return replace(
+        candidate, refit=partial(float, (run.result.extra_metrics or {})[LEAVE_RANGE_OUT])
+    )
 
 
-def _foretold(run: Outcome, sample: BankRows) -> list[Foretold]:
+def _expected_cells(run: CompletedRun, task_data: SelectionTaskData) -> list[ExpectedCell]:
     """What is expected of a run in each cell, and what is true there."""
-    right, u = sample.right(run.model), sample.scored.u[:, 0]
-    found = []
-    for cell in expected_of_rows(run.model, sample.trained, BINS):
-        mine = _inside(cell, u)
-        if mine.any():
-            middle = (_number(cell.lo) + _number(cell.hi)) / 2
-            truth = float(right[mine].mean())
+    is_correct, u = task_data.predict_correctness(run.model), task_data.scored_rows.u[:, 0]
+    cells = []
+    for cell in estimate_dataset_score(run.model, task_data.training_dataset, N_SELECTION_BINS):
+        in_cell = _rows_in_cell(cell, u)
+        if in_cell.any():
+            middle = (_scalar_bound(cell.lo) + _scalar_bound(cell.hi)) / 2
+            truth = float(is_correct[in_cell].mean())
             numbers = (cell.score, cell.low, cell.high)
-            found.append(Foretold(middle, *numbers, truth, cell.checked))
-    return found
+            cells.append(ExpectedCell(middle, *numbers, truth, cell.is_within_calibration))
+    return cells
 
 
-def _inside(cell: Expected, u: Array) -> Array:
-    low, high = _number(cell.lo), _number(cell.hi)
-    mine: Array = (u >= low) & (u <= high)
-    return mine
+def _rows_in_cell(cell: ExpectedScore, u: Array) -> Array:
+    low, high = _scalar_bound(cell.lo), _scalar_bound(cell.hi)
+    in_cell: Array = (u >= low) & (u <= high)
+    return in_cell
 
 
-def _number(bound: float | list[float]) -> float:
+def _scalar_bound(bound: float | list[float]) -> float:
     assert isinstance(bound, float | int)  # the worlds of the bank have an index of one number
     return float(bound)

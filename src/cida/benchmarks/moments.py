@@ -12,23 +12,35 @@ import torch
 from scipy.stats import norm
 from torch import Tensor, nn
 
-from cida.benchmarks.recipes import Benchmark, Preset, Settings
-from cida.benchmarks.worlds import PROTOCOLS, WorldPoints
-from cida.datasets.ladder import RUNGS, SHORTCUT_NOISE, ladder, quantile, side
-from cida.discriminators import Discriminator, named_discriminator
-from cida.games import named_game
-from cida.games.dependence import Penalised
+from cida.benchmarks.recipes import MethodSettings, Preset, TaskSpec
+from cida.benchmarks.worlds import SYNTHETIC_PROTOCOLS, SyntheticTaskData
+from cida.datasets.ladder import (
+    SHORTCUT_NOISE,
+    SWITCH_POINTS_BY_MOMENT,
+    index_quantile,
+    make_ladder,
+    shortcut_side,
+)
+from cida.discriminators import Discriminator, make_discriminator
+from cida.games import get_game_class
+from cida.games.dependence_penalty import DependencePenalty
 from cida.networks import PlainEncoder
-from cida.space import Line, Space
-from cida.training import isolated
+from cida.spaces import Line, Space
+from cida.training import seeded
 
-__all__ = ["MOMENTS", "ExactRung", "ShortcutNetworks", "StartPoints", "start_of"]
+__all__ = [
+    "MOMENTS",
+    "LadderDistribution",
+    "ShortcutNetworks",
+    "ShortcutTaskData",
+    "discriminator_start_metrics",
+]
 
 Array = np.ndarray[Any, Any]
 
-HIDDEN = (64, 64)
-TRAINING_STEPS = 1000
-CASES, PLACES = 25, 300  # values of x0 and of u in an exact rung
+MOMENT_HIDDEN = (64, 64)
+DISCRIMINATOR_TRAINING_STEPS = 1000
+N_SHORTCUT_VALUES, N_INDEX_VALUES = 25, 300  # values of x0 and of u in an exact rung
 
 
 @dataclass(frozen=True)
@@ -39,18 +51,18 @@ class ShortcutNetworks:
     random and not listened to yet.
     """
 
-    hidden: tuple[int, int] = HIDDEN
+    hidden: tuple[int, int] = MOMENT_HIDDEN
 
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder, the weights that are not listened to drawn with the seed."""
-        with isolated(seed):
+        with seeded(seed):
             encoder = PlainEncoder(3, self.hidden, 1)
         first, second, last = (m for m in encoder.body if isinstance(m, nn.Linear))
         with torch.no_grad():
-            for layer, carried in ((first, [[1.0], [-1.0]]), (second, torch.eye(2).tolist())):
+            for layer, weights in ((first, [[1.0], [-1.0]]), (second, torch.eye(2).tolist())):
                 layer.weight[:2] = 0
                 layer.bias[:2] = 0
-                layer.weight[:2, : len(carried[0])] = torch.tensor(carried)
+                layer.weight[:2, : len(weights[0])] = torch.tensor(weights)
             last.weight.zero_()
             last.bias.zero_()
             last.weight[0, :2] = torch.tensor([1.0, -1.0])
@@ -58,7 +70,7 @@ class ShortcutNetworks:
 
 
 @dataclass(frozen=True)
-class ExactRung:
+class LadderDistribution:
     """A rung without the chance of a draw: cases x, places u and the chance of each pair.
 
     Cases are all values of the switches at a grid of x0, ordered by it; what is equal by design is
@@ -68,120 +80,143 @@ class ExactRung:
 
     x: Tensor
     u: Tensor
-    chance: Tensor
+    probability: Tensor
 
     @classmethod
-    def of(cls, rung: str) -> ExactRung:
-        grid = np.linspace(-2.5, 2.5, CASES)
+    def from_rung(cls, rung: str) -> LadderDistribution:
+        grid = np.linspace(-2.5, 2.5, N_SHORTCUT_VALUES)
         x = np.array([(x0, *others) for x0 in grid for others in product((-1, 1), repeat=2)])
-        u = quantile((np.arange(PLACES) + 0.5) / PLACES)
-        where = side(u, rung)
-        shortcut = np.where(where == 0, x[:, 1:].prod(axis=1)[:, None], where)
-        chance = norm.pdf(x[:, :1], shortcut, SHORTCUT_NOISE)
-        parts = (x, u[:, None], chance / chance.sum())
+        u = index_quantile((np.arange(N_INDEX_VALUES) + 0.5) / N_INDEX_VALUES)
+        side = shortcut_side(u, rung)
+        shortcut = np.where(side == 0, x[:, 1:].prod(axis=1)[:, None], side)
+        probability = norm.pdf(x[:, :1], shortcut, SHORTCUT_NOISE)
+        parts = (x, u[:, None], probability / probability.sum())
         return cls(torch.from_numpy(x).float(), *map(torch.from_numpy, parts[1:]))
 
-    def by_shortcut(self) -> tuple[Tensor, Tensor]:
+    def marginal_over_switches(self) -> tuple[Tensor, Tensor]:
         """The distinct values of x0, and the chance of each with each place."""
-        return self.x[::4, :1], self.chance.view(CASES, 4, PLACES).sum(1).float()
+        return self.x[::4, :1], self.probability.view(N_SHORTCUT_VALUES, 4, N_INDEX_VALUES).sum(
+            1
+        ).float()
 
 
-def start_of(head: Discriminator, rung: str, seed: int) -> dict[str, float]:
+def discriminator_start_metrics(
+    discriminator: Discriminator, rung: str, seed: int
+) -> dict[str, float]:
     """What a discriminator at its best sees at ``z = x0``, and what it tells that encoder.
 
     How far it gets below its ceiling, and ``|d V_d / d E|``.
     """
-    exact = ExactRung.of(rung)
-    space = Line().fit(exact.u)
+    distribution = LadderDistribution.from_rung(rung)
+    space = Line().fit(distribution.u)
     encoder = ShortcutNetworks().encoder(space, seed)
-    with isolated(seed):
-        head.build(1, space, exact.u)
-        target = head.target(exact.u).float()
-        z, chance = exact.by_shortcut()
-        _play_its_best(head, lambda: _value(head, z, target, chance))
-    value = _value(head, encoder(exact.x), target, exact.chance.float())
+    with seeded(seed):
+        discriminator.build(1, space, distribution.u)
+        target = discriminator.target(distribution.u).float()
+        z, probability = distribution.marginal_over_switches()
+        _train_discriminator(
+            discriminator, lambda: _adversarial_value(discriminator, z, target, probability)
+        )
+    value = _adversarial_value(
+        discriminator, encoder(distribution.x), target, distribution.probability.float()
+    )
     return {
-        "seen at the start": float(head.blind_score(target).mean() - value.detach()),
-        "gradient at the start": _norm(value, encoder),
+        "seen at the start": float(discriminator.marginal_loss(target).mean() - value.detach()),
+        "gradient at the start": _gradient_norm(value, encoder),
     }
 
 
-def _value(head: Discriminator, z: Tensor, target: Tensor, chance: Tensor) -> Tensor:
+def _adversarial_value(
+    discriminator: Discriminator, z: Tensor, target: Tensor, probability: Tensor
+) -> Tensor:
     """``V_d``: the loss of each belief at each place, by the chance of the pair."""
-    belief = head(z).repeat_interleave(len(target), dim=0)
-    loss = head.score(belief, target.repeat(len(z), 1))
-    return loss @ chance.flatten()
+    params = discriminator(z).repeat_interleave(len(target), dim=0)
+    loss = discriminator.score(params, target.repeat(len(z), 1))
+    return loss @ probability.flatten()
 
 
-def start_pull(kind: type[Penalised], rung: str, seed: int) -> dict[str, float]:
+def dependence_start_metrics(
+    game_class: type[DependencePenalty], rung: str, seed: int
+) -> dict[str, float]:
     """The same for a game with a measure of dependence, which needs no adversary."""
-    world = ladder(rung, seed=seed)
-    space = Line().fit(torch.from_numpy(world.u)[:, None])
-    game = kind(ShortcutNetworks().encoder(space, seed), nn.Identity(), space)
-    index = space.embed(torch.from_numpy(world.u)[:, None]).float()
-    z = game.encoder(torch.from_numpy(world.x).float())
-    dependence = game.measure(z, index)
+    data = make_ladder(rung, seed=seed)
+    space = Line().fit(torch.from_numpy(data.u)[:, None])
+    game = game_class(ShortcutNetworks().encoder(space, seed), nn.Identity(), space)
+    index = space.embed(torch.from_numpy(data.u)[:, None]).float()
+    z = game.encoder(torch.from_numpy(data.x).float())
+    dependence = game.measure_dependence(z, index)
     return {
         "seen at the start": float(dependence.detach()),
-        "gradient at the start": _norm(dependence, game.encoder),
+        "gradient at the start": _gradient_norm(dependence, game.encoder),
     }
 
 
-def _play_its_best(head: Discriminator, value: Callable[[], Tensor]) -> None:
+def _train_discriminator(discriminator: Discriminator, value: Callable[[], Tensor]) -> None:
     """Trains D on all there is at once, at a rate that falls to nothing."""
-    optimiser = torch.optim.Adam(head.parameters(), fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 5e-3, total_steps=TRAINING_STEPS)
-    for _ in range(TRAINING_STEPS):
-        optimiser.zero_grad()
+    optimizer = torch.optim.Adam(discriminator.parameters(), fused=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, 5e-3, total_steps=DISCRIMINATOR_TRAINING_STEPS
+    )
+    for _ in range(DISCRIMINATOR_TRAINING_STEPS):
+        optimizer.zero_grad()
         value().backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
         schedule.step()
 
 
-def _norm(value: Tensor, encoder: nn.Module) -> float:
+def _gradient_norm(value: Tensor, encoder: nn.Module) -> float:
     gradients = torch.autograd.grad(value, list(encoder.parameters()))
     return float(torch.cat([g.flatten() for g in gradients]).norm())
 
 
 @dataclass(frozen=True)
-class RungPoints(WorldPoints):
+class LadderTaskData(SyntheticTaskData):
     """A rung of the ladder, to train and to score on."""
 
-    line_a_method = True  # few rungs, many methods
+    methods_as_rows = True  # few rungs, many methods
 
 
 @dataclass(frozen=True)
-class StartPoints(RungPoints):
+class ShortcutTaskData(LadderTaskData):
     """A rung whose runs begin at the shortcut; also told is what the head says to it there."""
 
     rung: str = ""
 
-    def scores(self, model: Any) -> dict[str, Any]:
-        found = super().scores(model)
+    def evaluate(self, model: Any) -> dict[str, Any]:
+        metrics = super().evaluate(model)
         if model.discriminator is None:
-            return found
-        kind = named_game(model.game)
-        if issubclass(kind, Penalised):
-            start = start_pull(kind, self.rung, model.random_state)
+            return metrics
+        game_class = get_game_class(model.game)
+        if issubclass(game_class, DependencePenalty):
+            start_metrics = dependence_start_metrics(game_class, self.rung, model.random_state)
         else:
-            start = start_of(
-                named_discriminator(model.discriminator), self.rung, model.random_state
+            start_metrics = discriminator_start_metrics(
+                make_discriminator(model.discriminator), self.rung, model.random_state
             )
-        return {**found, "more": {**found["more"], **start}}
+        return {**metrics, "more": {**metrics["more"], **start_metrics}}
 
 
-METHODS = (
-    "source-only", "cida-l1", "cida", "pcida", "skew", "mixture", "flow", "histogram",
-    "distance-correlation", "hsic", "oracle",
-)  # fmt: skip
+MOMENT_METHODS = (
+    "source-only",
+    "cida-l1",
+    "cida",
+    "pcida",
+    "skew",
+    "mixture",
+    "flow",
+    "histogram",
+    "distance-correlation",
+    "hsic",
+    "oracle",
+)
 
 # Rows as they come: a balance along u would move the moments that the rungs hold equal. Chosen on
 # seeds from 100.
-BEST: Settings = {
-    "index_in_encoder": False,
-    "balance_bins": 1,
+MOMENT_SETTINGS: MethodSettings = {
+    "coordinates": "raw",
+    "n_balance_bins": 1,
     "curriculum": 0.0,
-    "hidden": HIDDEN,
+    "encoder_hidden": MOMENT_HIDDEN,
     "encoding_width": 8,
     "lambda_d": 10.0,
     "learning_rate": 1e-3,
@@ -189,33 +224,39 @@ BEST: Settings = {
 }
 
 
-def _rung(rung: str, title: str) -> Benchmark:
+def _ladder_task(rung: str, title: str) -> TaskSpec:
     name = f"moments/{rung}"
 
-    def draw(seed: int, protocol: str) -> RungPoints:
-        world = ladder(rung, seed=seed)
+    def draw(seed: int, protocol: str) -> LadderTaskData:
+        data = make_ladder(rung, seed=seed)
         if protocol == "start":
-            return StartPoints(world, name, rung=rung)
-        return RungPoints(world, name)
+            return ShortcutTaskData(data, name, rung=rung)
+        return LadderTaskData(data, name)
 
-    return Benchmark(
+    return TaskSpec(
         name=name,
-        draw=draw,
-        methods=METHODS,
+        draw_data=draw,
+        methods=MOMENT_METHODS,
         presets={
-            "best": Preset(BEST, protocol="points"),
-            "start": Preset(BEST, protocol="start", networks=ShortcutNetworks()),
+            "best": Preset(MOMENT_SETTINGS, protocol="points"),
+            "start": Preset(MOMENT_SETTINGS, protocol="start", networks=ShortcutNetworks()),
         },
         protocols={
-            **PROTOCOLS,
+            **SYNTHETIC_PROTOCOLS,
             "start": "as points, and the encoder begins as the shortcut, z = x0",
         },
-        bins=30,
-        domains=30,
-        cua_stages=20,
+        n_histogram_bins=30,
+        domain_classes=30,
+        n_cua_stages=20,
         title=title,
         discriminator_hidden=(128, 128),
     )
 
 
-MOMENTS = tuple(map(_rung, RUNGS, ("Mean", "Variance", "Skewness", "Whole distribution")))
+MOMENTS = tuple(
+    map(
+        _ladder_task,
+        SWITCH_POINTS_BY_MOMENT,
+        ("Mean", "Variance", "Skewness", "Whole distribution"),
+    )
+)

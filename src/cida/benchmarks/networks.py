@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import nn
 
-from cida.datasets import load_king_county, load_nhanes, load_support2
+from cida.datasets import fetch_king_county, fetch_nhanes, fetch_support2
 from cida.networks import (
     Convolution,
     ImageEncoder,
@@ -17,16 +17,26 @@ from cida.networks import (
     SignalEncoder,
     TabularEncoder,
 )
-from cida.space import Space
-from cida.training import isolated
+from cida.spaces import Space
+from cida.training import seeded
 
 if TYPE_CHECKING:  # pyarrow, which only tables need
     from cida.tables import Schema
 
-__all__ = ["EncodedTable", "ImageNetworks", "SignalNetworks", "TableNetworks", "encoded_table"]
+__all__ = [
+    "EncodedDataset",
+    "ImageNetworks",
+    "SignalNetworks",
+    "TableNetworks",
+    "load_encoded_dataset",
+]
 
 Array = np.ndarray[Any, Any]
-TABLES = {"nhanes": load_nhanes, "king-county": load_king_county, "support2": load_support2}
+DATASET_LOADERS = {
+    "nhanes": fetch_nhanes,
+    "king-county": fetch_king_county,
+    "support2": fetch_support2,
+}
 
 
 @dataclass(frozen=True)
@@ -44,13 +54,13 @@ class ImageNetworks:
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder for an index in this space, its weights drawn with the seed."""
         pixels = self.size**2 if self.transformer_sees_image else 0
-        with isolated(seed):
+        with seeded(seed):
             transformer = RotationTransformer(
                 space.embedding_width,
                 pixels,
                 self.transformer_hidden,
                 self.dropout,
-                one_angle=not pixels and not any(space.turns),
+                one_angle=not pixels and not any(space.periods),
             )
             return ImageEncoder(
                 self.size,
@@ -67,16 +77,16 @@ class SignalNetworks:
     """A `SignalEncoder` with the blocks of the paper, so many times as wide."""
 
     width: float = 1.0
-    follow: bool = False
+    norm_follows_index: bool = False
 
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder for an index in this space, its weights drawn with the seed."""
-        with isolated(seed):
-            return SignalEncoder(space.embedding_width, self.width, self.follow)
+        with seeded(seed):
+            return SignalEncoder(space.embedding_width, self.width, self.norm_follows_index)
 
 
 @dataclass(frozen=True)
-class EncodedTable:
+class EncodedDataset:
     """A data set as an encoder sees it, and the schema that says what its columns are."""
 
     x: Array
@@ -86,37 +96,37 @@ class EncodedTable:
 
 
 @cache
-def encoded_table(name: str) -> EncodedTable:
+def load_encoded_dataset(name: str) -> EncodedDataset:
     """The data set of this name, its columns scaled and coded as those of a user's own table."""
     from cida.tables import encode_columns
 
-    data = TABLES[name]()
+    data = DATASET_LOADERS[name]()
     x, schema = encode_columns(data.columns)
-    return EncodedTable(x, data.y, data.u, schema)
+    return EncodedDataset(x, data.y, data.u, schema)
 
 
 @dataclass(frozen=True)
 class TableNetworks:
     """A `TabularEncoder` for the columns of a data set; with no ``window`` u is not seen."""
 
-    data: str
-    window: bool = True
+    dataset_name: str
+    use_windows: bool = True
     hidden: tuple[int, ...] = (64,)
 
     @property
     def schema(self) -> Schema:
         """What the columns are."""
-        return encoded_table(self.data).schema
+        return load_encoded_dataset(self.dataset_name).schema
 
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder for an index in this space, its weights drawn with the seed."""
         schema = self.schema
-        with isolated(seed):
+        with seeded(seed):
             return TabularEncoder(
-                schema.numbers,
-                schema.indicators,
-                schema.sizes,
+                schema.n_numeric,
+                schema.missing_indicators,
+                schema.category_sizes,
                 space.embedding_width,
                 self.hidden,
-                window=self.window,
+                window=self.use_windows,
             )

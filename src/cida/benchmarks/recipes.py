@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from cida.benchmarks.paper import Record
-from cida.benchmarks.views import Shown
-from cida.diagnostics import Expected
+from cida.benchmarks.paper import PublishedScore
+from cida.benchmarks.views import DisplayRows
 from cida.discriminators import (
     L1,
     L2,
@@ -25,50 +24,51 @@ from cida.discriminators import (
     VonMisesMixture,
 )
 from cida.estimators import CIDAClassifier, CIDARegressor
-from cida.estimators.saving import plain
-from cida.space import Line, Space
+from cida.estimators.saving import to_json_value
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import Line, Space
 from cida.training import Callback
 
 __all__ = [
-    "AS_IN_THE_PAPER",
-    "AS_USUAL",
+    "DEFAULT_COMPUTE",
     "METHODS",
-    "Benchmark",
-    "Machine",
-    "Networks",
+    "PAPER_SETTINGS",
+    "ComputeConfig",
+    "NetworkBuilder",
     "Preset",
     "Recipe",
-    "Sample",
-    "recipes",
+    "TaskData",
+    "TaskSpec",
+    "build_recipes",
 ]
 
-Settings = Mapping[str, Any]
-MODEL = "model.safetensors"
+MethodSettings = Mapping[str, Any]
+MODEL_FILE_NAME = "model.safetensors"
 
 # Section 5 and the supplement of the paper: Adam at 1e-4, lambda_d = 2 for all, batch normalisation
 # in predictor and discriminator, u an input of the encoder; no ceiling, curriculum or averaging.
-AS_IN_THE_PAPER: Settings = {
-    "index_in_encoder": True,
+PAPER_SETTINGS: MethodSettings = {
+    "coordinates": "learned",
     "batch_norm": True,
     "lambda_d": 2.0,
     "discriminator_steps": 1,
     "ceiling": False,
     "curriculum": 0.0,
-    "balance_bins": 1,
+    "n_balance_bins": 1,
     "learning_rate": 1e-4,
     "schedule": "constant",
-    "averaging": 0.0,
+    "ema_decay": 0.0,
 }
 
 
-class Networks(Protocol):
+class NetworkBuilder(Protocol):
     """An encoder that is not the estimator's own: a dataclass of plain values."""
 
     def encoder(self, space: Space, seed: int) -> nn.Module:
         """The encoder for an index in this space, its weights drawn with the seed."""
 
 
-class Sample(Protocol):
+class TaskData(Protocol):
     """What one seed draws of a benchmark's data: to train on, and to score on."""
 
     @property
@@ -78,38 +78,40 @@ class Sample(Protocol):
     def train(self, model: CIDAClassifier, oracle: bool) -> None:
         """Fits the model; target labels are there for an oracle alone."""
 
-    def scores(self, model: CIDAClassifier) -> dict[str, Any]:
+    def evaluate(self, model: CIDAClassifier) -> dict[str, Any]:
         """The accuracies of a `Row`; here target labels are read."""
 
     def fingerprint(self) -> str:
         """A short hash: equal for equal data."""
 
-    def shown(self) -> Shown:
+    def display_rows(self) -> DisplayRows:
         """Rows for a report to show, the same for every model."""
 
-    def expected(self, model: CIDAClassifier) -> Sequence[Expected]:
+    def expected_scores(self, model: CIDAClassifier) -> Sequence[ExpectedScore]:
         """The accuracy to expect along u by a second training; no target label is read."""
 
 
 @dataclass(frozen=True)
-class Machine:
+class ComputeConfig:
     """Where and how the encoders of all recipes are trained."""
 
     device: str = "cpu"
     precision: str = "float32"
     compile: bool = False
 
-    def settings(self) -> dict[str, Any]:
+    def non_default_settings(self) -> dict[str, Any]:
         """Of an estimator: those that are not as usual."""
-        usual = asdict(AS_USUAL)
-        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+        defaults = asdict(DEFAULT_COMPUTE)
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
 
-    def flags(self) -> list[str]:
+    def to_flags(self) -> list[str]:
         """The same, to be typed."""
-        return [f"--{k}" if v is True else f"--{k} {v}" for k, v in self.settings().items()]
+        return [
+            f"--{k}" if v is True else f"--{k} {v}" for k, v in self.non_default_settings().items()
+        ]
 
 
-AS_USUAL = Machine()
+DEFAULT_COMPUTE = ComputeConfig()
 
 
 @dataclass(frozen=True)
@@ -121,47 +123,49 @@ class Recipe:
 
     method: str
     title: str
-    settings: Settings = field(default_factory=dict)
+    settings: MethodSettings = field(default_factory=dict)
     networks: Any = None
     oracle: bool = False
     regression: bool = False
 
     def with_settings(self, **changes: Any) -> Recipe:
         """The same recipe with these settings changed; None leaves a setting as it is."""
-        given = {name: value for name, value in changes.items() if value is not None}
-        return replace(self, settings={**self.settings, **given})
+        new_settings = {name: value for name, value in changes.items() if value is not None}
+        return replace(self, settings={**self.settings, **new_settings})
 
     @property
-    def tells_expected(self) -> bool:
+    def has_expected_score(self) -> bool:
         """Whether it can be told what accuracy to expect of it: an oracle has nothing to expect."""
         return not (self.oracle or self.regression)
 
-    def words(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The settings as JSON values."""
-        words = {name: plain(value) for name, value in self.settings.items()}
+        settings = {name: to_json_value(value) for name, value in self.settings.items()}
         if self.networks is not None:
-            words["networks"] = {k: plain(v) for k, v in asdict(self.networks).items()}
-        return words
+            settings["networks"] = {k: to_json_value(v) for k, v in asdict(self.networks).items()}
+        return settings
 
-    def model(self, seed: int, callbacks: Sequence[Callback] = ()) -> Any:
+    def build_model(self, seed: int, callbacks: Sequence[Callback] = ()) -> Any:
         """The estimator, not fitted yet."""
-        encoder = self._encoder(seed)
-        return self._kind(**self.settings, encoder=encoder, random_state=seed, callbacks=callbacks)
+        encoder = self._build_encoder(seed)
+        return self._estimator_class(
+            **self.settings, encoder=encoder, random_state=seed, callbacks=callbacks
+        )
 
-    def keep(self, model: Any, folder: Path) -> None:
+    def save_model(self, model: Any, folder: Path) -> None:
         """Leaves the fitted estimator in the run's folder."""
-        model.save(folder / MODEL)
+        model.save(folder / MODEL_FILE_NAME)
 
-    def load(self, folder: Path) -> Any:
+    def load_model(self, folder: Path) -> Any:
         """The estimator that a run left in its folder."""
-        return self._kind.load(folder / MODEL, encoder=self._encoder(0))
+        return self._estimator_class.load(folder / MODEL_FILE_NAME, encoder=self._build_encoder(0))
 
     @property
-    def _kind(self) -> type[CIDAClassifier] | type[CIDARegressor]:
+    def _estimator_class(self) -> type[CIDAClassifier] | type[CIDARegressor]:
         return CIDARegressor if self.regression else CIDAClassifier
 
-    def _encoder(self, seed: int) -> nn.Module | None:
-        networks: Networks | None = self.networks
+    def _build_encoder(self, seed: int) -> nn.Module | None:
+        networks: NetworkBuilder | None = self.networks
         if networks is None:
             return None
         return networks.encoder(self.settings.get("space") or Line(), seed)
@@ -174,16 +178,16 @@ class Preset:
     ``whole`` has recipes of methods that are not ours, as they are.
     """
 
-    settings: Settings
-    of_method: Mapping[str, Settings] = field(default_factory=dict)
+    settings: MethodSettings
+    method_settings: Mapping[str, MethodSettings] = field(default_factory=dict)
     networks: Any = None
     protocol: str = ""
-    networks_of: Mapping[str, Any] = field(default_factory=dict)
-    whole: Mapping[str, Recipe] = field(default_factory=dict)
+    method_networks: Mapping[str, Any] = field(default_factory=dict)
+    complete_recipes: Mapping[str, Recipe] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class TaskSpec:
     """An experiment: data to draw, methods, presets, and published numbers to stand beside ours.
 
     ``draw(seed, protocol)`` gives the data. ``domains`` are the classes that categorical methods
@@ -194,103 +198,113 @@ class Benchmark:
     """
 
     name: str
-    draw: Callable[..., Sample]
+    draw_data: Callable[..., TaskData]
     methods: Sequence[str]
     presets: Mapping[str, Preset]
     protocols: Mapping[str, str]
-    bins: int
-    domains: int | Sequence[float]
-    cua_stages: int
-    download: str | None = None
-    records: Mapping[str, Record] = field(default_factory=dict)
+    n_histogram_bins: int
+    domain_classes: int | Sequence[float]
+    n_cua_stages: int
+    download_name: str | None = None
+    published_scores: Mapping[str, PublishedScore] = field(default_factory=dict)
     title: str = ""
     discriminator_hidden: tuple[int, ...] = (128, 128, 128)
     regression: bool = False
 
     @property
-    def task(self) -> str:
+    def task_name(self) -> str:
         """What comes after the experiment's name, where it has several tasks."""
         return self.name.partition("/")[2]
 
 
-def recipes(benchmark: Benchmark, preset: str) -> dict[str, Recipe]:
+def build_recipes(task: TaskSpec, preset_name: str) -> dict[str, Recipe]:
     """All methods of the benchmark's tables, in their order, by name."""
-    chosen = benchmark.presets[preset]
-    found = {}
-    for method in benchmark.methods:
-        if method in chosen.whole:
-            found[method] = chosen.whole[method]
+    preset_values = task.presets[preset_name]
+    recipe_by_method = {}
+    for method in task.methods:
+        if method in preset_values.complete_recipes:
+            recipe_by_method[method] = preset_values.complete_recipes[method]
             continue
-        title, own = METHODS[method]
-        settings = {**chosen.settings, **own(benchmark), **chosen.of_method.get(method, {})}
-        networks = chosen.networks_of.get(method, chosen.networks)
+        title, method_settings = METHODS[method]
+        settings = {
+            **preset_values.settings,
+            **method_settings(task),
+            **preset_values.method_settings.get(method, {}),
+        }
+        networks = preset_values.method_networks.get(method, preset_values.networks)
         oracle = method == "oracle"
-        found[method] = Recipe(method, title, settings, networks, oracle, benchmark.regression)
-    return found
+        recipe_by_method[method] = Recipe(
+            method, title, settings, networks, oracle, task.regression
+        )
+    return recipe_by_method
 
 
-def _with(**settings: Any) -> Callable[[Benchmark], Settings]:
+def _fixed_settings(**settings: Any) -> Callable[[TaskSpec], MethodSettings]:
     return lambda benchmark: settings
 
 
-def _head(kind: type[Discriminator], **settings: Any) -> Callable[[Benchmark], Settings]:
+def _head_settings(
+    discriminator_class: type[Discriminator], **settings: Any
+) -> Callable[[TaskSpec], MethodSettings]:
     """A head of the benchmark's depth; games with an adversary of their own take its body."""
     return lambda benchmark: {
-        "discriminator": kind(hidden=benchmark.discriminator_hidden),
+        "discriminator": discriminator_class(hidden=benchmark.discriminator_hidden),
         **settings,
     }
 
 
-def _domains(**settings: Any) -> Callable[[Benchmark], Settings]:
+def _categorical_settings(**settings: Any) -> Callable[[TaskSpec], MethodSettings]:
     """Each domain a class of its own: categorical adaptation."""
     return lambda benchmark: {
         "discriminator": Histogram(
-            bins=benchmark.domains, kernel=0, hidden=benchmark.discriminator_hidden
+            bins=benchmark.domain_classes, kernel=0, hidden=benchmark.discriminator_hidden
         ),
         **settings,
     }
 
 
-def _histogram(**settings: Any) -> Callable[[Benchmark], Settings]:
+def _histogram_settings(**settings: Any) -> Callable[[TaskSpec], MethodSettings]:
     return lambda benchmark: {
-        "discriminator": Histogram(bins=benchmark.bins, hidden=benchmark.discriminator_hidden),
+        "discriminator": Histogram(
+            bins=benchmark.n_histogram_bins, hidden=benchmark.discriminator_hidden
+        ),
         **settings,
     }
 
 
-def _cua(benchmark: Benchmark) -> Settings:
-    return _head(Histogram, game="cua", stages=benchmark.cua_stages)(benchmark)
+def _cua_settings(task: TaskSpec) -> MethodSettings:
+    return _head_settings(Histogram, game="cua", stages=task.n_cua_stages)(task)
 
 
 # What makes each method what it is, whatever the preset.
-METHODS: dict[str, tuple[str, Callable[[Benchmark], Settings]]] = {
-    "source-only": ("Source-Only", _with(discriminator=None)),
-    "source-only-windows": ("Source-Only, windows along u", _with(discriminator=None)),
-    "source-only-along": ("Source-Only, norms along u", _with(discriminator=None)),
-    "adda": ("ADDA", _head(Histogram, game="adda")),
-    "dann-merged": ("DANN (1 target domain)", _head(Histogram, game="dann")),
-    "dann": ("DANN", _domains()),
-    "cdann": ("CDANN", _domains(game="conditional")),
-    "mdd": ("MDD", _head(Histogram, game="mdd")),
-    "cua": ("CUA", _cua),
-    "cida": ("CIDA (L2)", _head(L2)),
-    "cida-l1": ("CIDA (L1)", _head(L1)),
-    "pcida": ("PCIDA (Gaussian)", _head(Gaussian)),
-    "mixture": ("PCIDA (mixture)", _head(Mixture)),
-    "skew": ("Skew-normal", _head(SkewNormal)),
-    "flow": ("Flow", _head(Flow)),
-    "von-mises": ("Von Mises", _head(VonMises)),
-    "von-mises-mixture": ("Von Mises mixture", _head(VonMisesMixture)),
-    "histogram": ("Histogram head", _histogram()),
-    "conditional": ("Histogram head, conditional", _histogram(game="conditional")),
+METHODS: dict[str, tuple[str, Callable[[TaskSpec], MethodSettings]]] = {
+    "source-only": ("Source-Only", _fixed_settings(discriminator=None)),
+    "source-only-windows": ("Source-Only, windows along u", _fixed_settings(discriminator=None)),
+    "source-only-along": ("Source-Only, norms along u", _fixed_settings(discriminator=None)),
+    "adda": ("ADDA", _head_settings(Histogram, game="adda")),
+    "dann-merged": ("DANN (1 target domain)", _head_settings(Histogram, game="dann")),
+    "dann": ("DANN", _categorical_settings()),
+    "cdann": ("CDANN", _categorical_settings(game="conditional")),
+    "mdd": ("MDD", _head_settings(Histogram, game="mdd")),
+    "cua": ("CUA", _cua_settings),
+    "cida": ("CIDA (L2)", _head_settings(L2)),
+    "cida-l1": ("CIDA (L1)", _head_settings(L1)),
+    "pcida": ("PCIDA (Gaussian)", _head_settings(Gaussian)),
+    "mixture": ("PCIDA (mixture)", _head_settings(Mixture)),
+    "skew": ("Skew-normal", _head_settings(SkewNormal)),
+    "flow": ("Flow", _head_settings(Flow)),
+    "von-mises": ("Von Mises", _head_settings(VonMises)),
+    "von-mises-mixture": ("Von Mises mixture", _head_settings(VonMisesMixture)),
+    "histogram": ("Histogram head", _histogram_settings()),
+    "conditional": ("Histogram head, conditional", _histogram_settings(game="conditional")),
     "given-prediction": (
         "Histogram head, given the prediction",
-        _histogram(game="given-prediction"),
+        _histogram_settings(game="given-prediction"),
     ),
-    "distance-correlation": ("Distance correlation", _with(game="distance-correlation")),
-    "hsic": ("HSIC", _with(game="hsic")),
-    "histogram-line": ("Histogram head, u on a line", _histogram(space=Line())),
-    "default": ("Default", _with()),
-    "restarts": ("Default, best of 4", _with(restarts=4)),
-    "oracle": ("Oracle (all labels)", _with(discriminator=None)),
+    "distance-correlation": ("Distance correlation", _fixed_settings(game="distance-correlation")),
+    "hsic": ("HSIC", _fixed_settings(game="hsic")),
+    "histogram-line": ("Histogram head, u on a line", _histogram_settings(space=Line())),
+    "default": ("Default", _fixed_settings()),
+    "restarts": ("Default, best of 4", _fixed_settings(restarts=4)),
+    "oracle": ("Oracle (all labels)", _fixed_settings(discriminator=None)),
 }

@@ -12,35 +12,36 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 
 from cida.benchmarks.networks import ImageNetworks
-from cida.benchmarks.paper import RECORD
-from cida.benchmarks.recipes import AS_IN_THE_PAPER, Benchmark, Preset, Settings
-from cida.benchmarks.samples import EXPECTED_CELLS, bin_words, fingerprint
-from cida.benchmarks.views import Shown
-from cida.datasets.mnist import load_mnist
+from cida.benchmarks.paper import PUBLISHED_SCORES
+from cida.benchmarks.recipes import PAPER_SETTINGS, MethodSettings, Preset, TaskSpec
+from cida.benchmarks.samples import N_EXPECTED_SCORE_BINS, bin_score_to_dict, hash_arrays
+from cida.benchmarks.views import DisplayRows
+from cida.datasets.mnist import fetch_mnist
 from cida.datasets.rotating import (
     INTERVAL_DEGREES,
-    INTERVALS,
+    N_INTERVALS,
     Digits,
-    RotatingRows,
-    every_interval,
-    fresh_angles,
+    RotatingDataset,
+    make_fixed_angle_dataset,
+    make_fresh_angle_dataset,
 )
-from cida.diagnostics import BinScore, Expected, accuracy
-from cida.diagnostics.view import MOST_ROWS
 from cida.estimators import CIDAClassifier
-from cida.estimators.expected import expected_of_rows
+from cida.estimators.expected import estimate_dataset_score
+from cida.metrics import BinScore, accuracy
 from cida.networks import Convolution
-from cida.space import Line, Periodic, thinned
-from cida.training import isolated
+from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import Line, Periodic, evenly_spaced
+from cida.training import seeded
 
-__all__ = ["ROTATING_DIGITS", "ROTATING_MNIST", "Turning"]
+__all__ = ["ROTATING_DIGITS", "ROTATING_MNIST", "RotatingTaskData"]
 
-SCORING_SEED = 1_000_003  # the angles that all clean runs are scored at, whatever their seed
-LOOKED_AT = 12  # images that a report turns
+SCORING_ANGLE_SEED = 1_000_003  # the angles that all clean runs are scored at, whatever their seed
+N_REPORT_IMAGES = 12  # images that a report turns
 
 
 @dataclass(frozen=True)
-class Turning:
+class RotatingTaskData:
     """Digits to train on, turned as the protocol says, and digits to score on.
 
     The clean protocol scores other digits than it trains on, at angles that are the same for
@@ -48,157 +49,175 @@ class Turning:
     """
 
     name: str
-    train_digits: Digits
+    training_digits: Digits
     scored_digits: Digits
     seed: int
-    fresh: bool
+    uses_fresh_angles: bool
 
-    def rows(self, oracle: bool = False) -> RotatingRows:
+    def training_dataset(self, oracle: bool = False) -> RotatingDataset:
         """What is trained on."""
-        draw = fresh_angles if self.fresh else every_interval
-        return draw(self.train_digits, self.seed, oracle)
+        draw = make_fresh_angle_dataset if self.uses_fresh_angles else make_fixed_angle_dataset
+        return draw(self.training_digits, self.seed, oracle)
 
-    def scored(self) -> RotatingRows:
+    def scored_dataset(self) -> RotatingDataset:
         """What is scored: every digit in each of the eight intervals."""
-        return every_interval(self.scored_digits, SCORING_SEED if self.fresh else self.seed)
+        return make_fixed_angle_dataset(
+            self.scored_digits, SCORING_ANGLE_SEED if self.uses_fresh_angles else self.seed
+        )
 
     def train(self, model: CIDAClassifier, oracle: bool) -> None:
-        model.fit_rows(self.rows(oracle))
+        model.fit_dataset(self.training_dataset(oracle))
 
-    def scores(self, model: CIDAClassifier) -> dict[str, Any]:
-        rows = self.scored()
+    def evaluate(self, model: CIDAClassifier) -> dict[str, Any]:
+        dataset = self.scored_dataset()
         truth = self.scored_digits.labels.numpy()
-        parts = torch.arange(len(rows)).view(INTERVALS, -1)
-        with isolated(0):  # a look-up draws, even where the angle is fixed
-            right = [accuracy(truth, _predicted(model, rows, part)) for part in parts]
-        edges = INTERVAL_DEGREES * np.arange(INTERVALS + 1)
-        cells = zip(edges[:-1].tolist(), edges[1:].tolist(), right, strict=True)
+        intervals = torch.arange(len(dataset)).view(N_INTERVALS, -1)
+        with seeded(0):  # a look-up draws, even where the angle is fixed
+            accuracies = [
+                accuracy(truth, _predict_rows(model, dataset, part)) for part in intervals
+            ]
+        edges = INTERVAL_DEGREES * np.arange(N_INTERVALS + 1)
+        cells = zip(edges[:-1].tolist(), edges[1:].tolist(), accuracies, strict=True)
         return {
-            "source_accuracy": right[0],
-            "target_accuracy": float(np.mean(right[1:])),
-            "all_accuracy": float(np.mean(right)),
-            "by_index": [bin_words(BinScore(*cell, len(truth))) for cell in cells],
+            "source_accuracy": accuracies[0],
+            "target_accuracy": float(np.mean(accuracies[1:])),
+            "all_accuracy": float(np.mean(accuracies)),
+            "by_index": [bin_score_to_dict(BinScore(*cell, len(truth))) for cell in cells],
         }
 
-    def shown(self) -> Shown:
-        rows = self.scored()
-        some = thinned(len(rows), MOST_ROWS)
-        few = self._few()
-        with isolated(0):
-            batch = rows[some]
-        return Shown(
+    def display_rows(self) -> DisplayRows:
+        dataset = self.scored_dataset()
+        row_numbers = evenly_spaced(len(dataset), MAX_SNAPSHOT_ROWS)
+        image_numbers = self._report_image_numbers()
+        with seeded(0):
+            batch = dataset[row_numbers]
+        return DisplayRows(
             x=batch.x.numpy(),
             u=batch.u.numpy(),
             source=(batch.u[:, 0] <= INTERVAL_DEGREES).numpy(),
-            truth=self.scored_digits.labels[rows.x[some]].numpy(),
-            index=("angle",),
+            truth=self.scored_digits.labels[dataset.x[row_numbers]].numpy(),
+            index_names=("angle",),
             space=Periodic(360),
-            upright=self.scored_digits.images[few],
-            upright_labels=self.scored_digits.labels[few],
+            upright_images=self.scored_digits.images[image_numbers],
+            upright_labels=self.scored_digits.labels[image_numbers],
         )
 
-    def expected(self, model: CIDAClassifier) -> list[Expected]:
-        return expected_of_rows(model, self.rows(), EXPECTED_CELLS)
+    def expected_scores(self, model: CIDAClassifier) -> list[ExpectedScore]:
+        return estimate_dataset_score(model, self.training_dataset(), N_EXPECTED_SCORE_BINS)
 
-    def _few(self) -> Tensor:
+    def _report_image_numbers(self) -> Tensor:
         """A digit of each kind, and two more."""
         labels = self.scored_digits.labels
-        first = [int((labels == kind).nonzero()[0, 0]) for kind in range(int(labels.max()) + 1)]
-        others = [row for row in range(len(labels)) if row not in first]
-        return torch.tensor([*first, *others][:LOOKED_AT])
+        first_of_class = [
+            int((labels == kind).nonzero()[0, 0]) for kind in range(int(labels.max()) + 1)
+        ]
+        remaining = [row for row in range(len(labels)) if row not in first_of_class]
+        return torch.tensor([*first_of_class, *remaining][:N_REPORT_IMAGES])
 
     def fingerprint(self) -> str:
-        rows, scored = self.rows(), self.scored()
+        rows, scored = self.training_dataset(), self.scored_dataset()
         parts = (rows.images, rows.x, rows.y, rows.u, rows.labelled, scored.images, scored.u)
-        return fingerprint(*(part.numpy() for part in parts))
+        return hash_arrays(*(part.numpy() for part in parts))
 
 
-def _predicted(model: CIDAClassifier, rows: RotatingRows, which: Tensor) -> Any:
-    found = []
-    for part in torch.split(which, 4096):
-        batch = rows[part]
-        found.append(model.predict(batch.x.numpy(), domain_index=batch.u.numpy()))
-    return np.concatenate(found)
+def _predict_rows(model: CIDAClassifier, dataset: RotatingDataset, row_numbers: Tensor) -> Any:
+    predictions = []
+    for part in torch.split(row_numbers, 4096):
+        batch = dataset[part]
+        predictions.append(model.predict(batch.x.numpy(), domain_index=batch.u.numpy()))
+    return np.concatenate(predictions)
 
 
 # --- the data ------------------------------------------------------------------------------------
 
 
 @cache
-def _mnist(split: Literal["train", "test"]) -> Digits:
-    images, labels = load_mnist(split)
+def _load_mnist_digits(split: Literal["train", "test"]) -> Digits:
+    images, labels = fetch_mnist(split)
     return Digits(torch.from_numpy(images)[:, None], torch.from_numpy(labels))
 
 
 @cache
-def _small() -> Digits:
+def _load_padded_digits() -> Digits:
     """scikit-learn's digits in a frame of two pixels, so that no turn cuts a corner off."""
     images, labels = load_digits(return_X_y=True)
     grey = torch.from_numpy(images.reshape(-1, 1, 8, 8) * (255 / 16)).round().to(torch.uint8)
     return Digits(torch.nn.functional.pad(grey, (2, 2, 2, 2)), torch.from_numpy(labels).long())
 
 
-def _parted(digits: Digits, held_out: int) -> tuple[Digits, Digits]:
+def _split_digits(digits: Digits, n_held_out: int) -> tuple[Digits, Digits]:
     """The same split for every seed: most digits to train on, the last of a shuffle to score."""
     order = torch.randperm(len(digits), generator=torch.Generator().manual_seed(7))
-    return digits[order[:-held_out]], digits[order[-held_out:]]
+    return digits[order[:-n_held_out]], digits[order[-n_held_out:]]
 
 
-def _draw_mnist(seed: int, protocol: str) -> Turning:
-    train = _mnist("train")
+def _draw_mnist(seed: int, protocol: str) -> RotatingTaskData:
+    train = _load_mnist_digits("train")
     if protocol == "paper":
-        return Turning("rotating-mnist", train, train, seed, fresh=False)
+        return RotatingTaskData("rotating-mnist", train, train, seed, uses_fresh_angles=False)
     if protocol == "development":
-        return Turning("rotating-mnist", *_parted(train, 10_000), seed, fresh=True)
-    return Turning("rotating-mnist", train, _mnist("test"), seed, fresh=True)
+        return RotatingTaskData(
+            "rotating-mnist", *_split_digits(train, 10_000), seed, uses_fresh_angles=True
+        )
+    return RotatingTaskData(
+        "rotating-mnist", train, _load_mnist_digits("test"), seed, uses_fresh_angles=True
+    )
 
 
-def _draw_digits(seed: int, protocol: str) -> Turning:
+def _draw_digits(seed: int, protocol: str) -> RotatingTaskData:
     if protocol == "paper":
-        return Turning("rotating-digits", _small(), _small(), seed, fresh=False)
-    train, test = _parted(_small(), 500)
+        return RotatingTaskData(
+            "rotating-digits",
+            _load_padded_digits(),
+            _load_padded_digits(),
+            seed,
+            uses_fresh_angles=False,
+        )
+    train, test = _split_digits(_load_padded_digits(), 500)
     if protocol == "development":
-        train, test = _parted(train, 300)
-    return Turning("rotating-digits", train, test, seed, fresh=True)
+        train, test = _split_digits(train, 300)
+    return RotatingTaskData("rotating-digits", train, test, seed, uses_fresh_angles=True)
 
 
 # --- the recipes ---------------------------------------------------------------------------------
 
-MIDDLES = tuple(INTERVAL_DEGREES * (interval + 0.5) for interval in range(INTERVALS))
+INTERVAL_MIDPOINTS = tuple(INTERVAL_DEGREES * (interval + 0.5) for interval in range(N_INTERVALS))
 
-FAST = ImageNetworks(
+FAST_NETWORKS = ImageNetworks(
     28, (Convolution(16, pool=2), Convolution(64, pool=2), Convolution(64)), fold=2
 )
-ACCURATE = ImageNetworks(
+ACCURATE_NETWORKS = ImageNetworks(
     28, (Convolution(24, pool=2), Convolution(96, pool=2), Convolution(128)), 96, fold=2
 )
 # Four convolutions, three layers to predict and four to discriminate, and a transformer that sees
 # image and index, as the supplement says; the widths are not in the paper.
-PAPER_NETWORKS = ImageNetworks(
+ROTATING_PAPER_NETWORKS = ImageNetworks(
     28,
     (Convolution(16, pool=2), Convolution(64, pool=2), Convolution(64), Convolution(64)),
     transformer_sees_image=True,
     transformer_hidden=(128, 128),
     fold=2,
 )
-SMALL = ImageNetworks(12, (Convolution(16), Convolution(32, pool=2), Convolution(64, pool=2)))
+DIGITS_NETWORKS = ImageNetworks(
+    12, (Convolution(16), Convolution(32, pool=2), Convolution(64, pool=2))
+)
 
 # Tuned on seeds 100 and up with the development protocol.
-BEST: Settings = {
+ROTATING_SETTINGS: MethodSettings = {
     "space": Periodic(360),
-    "index_in_encoder": True,
+    "coordinates": "learned",
     "batch_size": 256,
     "source_batch_size": 128,
     "learning_rate": 3e-3,
-    "averaging": 0.995,
+    "ema_decay": 0.995,
     "curriculum": 0.7,
-    "stages": 32,
-    "balance_bins": 72,
+    "curriculum_stages": 32,
+    "n_balance_bins": 72,
     "steps": 1300,
 }
 # On the circle the heads that see a moment or two have blind spots (docs/theory.md), so they get
 # the angle as a plain number. ADDA's second half has no labels to hold it.
-BEST_OF: dict[str, Settings] = {
+ROTATING_METHOD_SETTINGS: dict[str, MethodSettings] = {
     "cida": {"space": Line()},
     "pcida": {"space": Line(), "lambda_d": 0.3},
     "adda": {"learning_rate": 1e-4},
@@ -206,23 +225,23 @@ BEST_OF: dict[str, Settings] = {
 }
 
 # The paper's networks in our game: ceiling, curriculum, averaging.
-STEADY: Settings = {
-    **BEST,
+STEADY_SETTINGS: MethodSettings = {
+    **ROTATING_SETTINGS,
     "learning_rate": 1e-3,
     "predictor_hidden": (64, 64),
     "batch_norm": True,
     "batch_size": 128,
     "steps": 2000,
 }
-STEADY_OF: dict[str, Settings] = {
+STEADY_METHOD_SETTINGS: dict[str, MethodSettings] = {
     "cida": {"lambda_d": 3.0},
     "adda": {"learning_rate": 1e-4},
     "oracle": {"source_batch_size": 256},
 }
 
 # The paper's networks and its settings, with nothing added; u is a number, as there.
-PAPER: Settings = {
-    **AS_IN_THE_PAPER,
+ROTATING_PAPER_SETTINGS: MethodSettings = {
+    **PAPER_SETTINGS,
     "space": Line(),
     "predictor_hidden": (64, 64),
     "batch_size": 128,
@@ -231,10 +250,18 @@ PAPER: Settings = {
 }
 
 # So few small digits need no large batches.
-DIGITS: Settings = {**BEST, "batch_size": 128, "source_batch_size": 64, "steps": 1000}
-DIGITS_OF: dict[str, Settings] = {**BEST_OF, "oracle": {"source_batch_size": 192}}
+DIGITS_SETTINGS: MethodSettings = {
+    **ROTATING_SETTINGS,
+    "batch_size": 128,
+    "source_batch_size": 64,
+    "steps": 1000,
+}
+DIGITS_METHOD_SETTINGS: dict[str, MethodSettings] = {
+    **ROTATING_METHOD_SETTINGS,
+    "oracle": {"source_batch_size": 192},
+}
 
-PROTOCOLS = {
+ROTATING_PROTOCOLS = {
     "clean": "half of the training digits are the source, the other half the target, at fresh "
     "angles (the target's within 5 degrees of each row's own); scored on the test digits, each in "
     "all eight 45-degree intervals at fixed angles",
@@ -243,41 +270,58 @@ PROTOCOLS = {
     "development": "as clean, but scored on training digits that were held out",
 }
 ROTATING_METHODS = (
-    "source-only", "adda", "dann-merged", "dann", "cdann", "mdd", "cua", "cida", "pcida",
-    "von-mises", "von-mises-mixture", "histogram", "histogram-line", "oracle",
-)  # fmt: skip
+    "source-only",
+    "adda",
+    "dann-merged",
+    "dann",
+    "cdann",
+    "mdd",
+    "cua",
+    "cida",
+    "pcida",
+    "von-mises",
+    "von-mises-mixture",
+    "histogram",
+    "histogram-line",
+    "oracle",
+)
 
 
-def _rotating(
+def _rotating_task(
     name: str, draw: Any, presets: dict[str, Preset], download: str | None = None
-) -> Benchmark:
-    return Benchmark(
+) -> TaskSpec:
+    return TaskSpec(
         name=name,
-        draw=draw,
+        draw_data=draw,
         methods=ROTATING_METHODS,
         presets=presets,
-        protocols=PROTOCOLS,
-        bins=36,
-        domains=MIDDLES,
-        cua_stages=INTERVALS - 1,  # each adds 45 degrees, on a line or on the circle
-        download=download,
-        records=RECORD.get(name, {}),
+        protocols=ROTATING_PROTOCOLS,
+        n_histogram_bins=36,
+        domain_classes=INTERVAL_MIDPOINTS,
+        n_cua_stages=N_INTERVALS - 1,  # each adds 45 degrees, on a line or on the circle
+        download_name=download,
+        published_scores=PUBLISHED_SCORES.get(name, {}),
     )
 
 
-ROTATING_MNIST = _rotating(
+ROTATING_MNIST = _rotating_task(
     "rotating-mnist",
     _draw_mnist,
     {
-        "best": Preset(BEST, BEST_OF, FAST, "clean"),
-        "accurate": Preset({**BEST, "steps": 2000}, BEST_OF, ACCURATE, "clean"),
-        "steady": Preset(STEADY, STEADY_OF, PAPER_NETWORKS, "paper"),
-        "paper": Preset(PAPER, {}, PAPER_NETWORKS, "paper"),
+        "best": Preset(ROTATING_SETTINGS, ROTATING_METHOD_SETTINGS, FAST_NETWORKS, "clean"),
+        "accurate": Preset(
+            {**ROTATING_SETTINGS, "steps": 2000},
+            ROTATING_METHOD_SETTINGS,
+            ACCURATE_NETWORKS,
+            "clean",
+        ),
+        "steady": Preset(STEADY_SETTINGS, STEADY_METHOD_SETTINGS, ROTATING_PAPER_NETWORKS, "paper"),
+        "paper": Preset(ROTATING_PAPER_SETTINGS, {}, ROTATING_PAPER_NETWORKS, "paper"),
     },
     download="mnist",
 )
-ROTATING_DIGITS = _rotating(
+ROTATING_DIGITS = _rotating_task(
     "rotating-digits",
     _draw_digits,
-    {"best": Preset(DIGITS, DIGITS_OF, SMALL, "clean")},
+    {"best": Preset(DIGITS_SETTINGS, DIGITS_METHOD_SETTINGS, DIGITS_NETWORKS, "clean")},
 )

@@ -14,53 +14,55 @@ from typing import Any
 import numpy as np
 import torch
 
-from cida.benchmarks.recipes import Recipe, Sample
-from cida.benchmarks.views import view_of
-from cida.diagnostics.view import VIEW
+from cida.benchmarks.recipes import Recipe, TaskData
+from cida.benchmarks.views import take_snapshot
 from cida.estimators import CIDAClassifier
-from cida.estimators.saving import plain, versions
-from cida.files import sweep, write_atomically
+from cida.estimators.saving import library_versions, to_json_value
+from cida.io.files import remove_partial_files, write_atomically
+from cida.runs.snapshot import SNAPSHOT_FILE
 from cida.training import Callback, Event, resumable
-from cida.training.resuming import SECONDS
+from cida.training.checkpointing import CHECKPOINT_INTERVAL_SECONDS
 
 __all__ = [
-    "CHECKPOINT",
-    "FROM_THE_START",
-    "ORIGIN",
-    "Outcome",
-    "Resuming",
-    "Row",
-    "finished_row",
-    "holds_row",
-    "read_outcome",
+    "CHECKPOINT_FOLDER_NAME",
+    "NO_RESUME",
+    "ORIGIN_KEY",
+    "CompletedRun",
+    "ResumeOptions",
+    "RunResult",
+    "build_run_record",
+    "has_result",
+    "library_versions",
+    "load_completed_run",
+    "load_finished_result",
     "run_recipe",
-    "run_words",
-    "summarise",
-    "versions",
+    "summarize_results",
     "write_json",
     "write_results",
 ]
 
 Array = np.ndarray[Any, Any]
 
-ORIGIN = "origin"  # of run.json: what the run is of, which its numbers do not depend on
+ORIGIN_KEY = "origin"  # of run.json: what the run is of, which its numbers do not depend on
 
-CHECKPOINT = "checkpoint"  # the folder of checkpoints in that of a run that is being made
+CHECKPOINT_FOLDER_NAME = (
+    "checkpoint"  # the folder of checkpoints in that of a run that is being made
+)
 
 
 @dataclass(frozen=True)
-class Resuming:
+class ResumeOptions:
     """Whether a run goes on from its checkpoints, and the seconds between two of them."""
 
     resume: bool = False
-    seconds: float = SECONDS
+    checkpoint_interval_seconds: float = CHECKPOINT_INTERVAL_SECONDS
 
 
-FROM_THE_START = Resuming()
+NO_RESUME = ResumeOptions()
 
 
 @dataclass(frozen=True)
-class Row:
+class RunResult:
     """One run's figures, as results.json holds them; accuracies are fractions.
 
     ``fresh`` has the same accuracies on a fresh draw of the same domains, ``more`` the figures that
@@ -75,137 +77,147 @@ class Row:
     by_index: list[dict[str, Any]]
     seconds: float
     fresh: dict[str, Any] | None = None
-    more: dict[str, Any] | None = None
+    extra_metrics: dict[str, Any] | None = None
     task: str = ""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CompletedRun:
     """A finished run: its figures, its model and what happened on the way."""
 
     recipe: Recipe
-    row: Row
+    result: RunResult
     model: CIDAClassifier
     history: list[Event]
 
 
 def run_recipe(
     recipe: Recipe,
-    sample: Sample,
+    task_data: TaskData,
     seed: int,
     folder: Path,
     callbacks: Sequence[Callback] = (),
     origin: Mapping[str, str] | None = None,
-    expected: bool = False,
-    resuming: Resuming = FROM_THE_START,
-) -> Outcome:
+    with_expected_score: bool = False,
+    resume_options: ResumeOptions = NO_RESUME,
+) -> CompletedRun:
     """Fits one recipe on the sample with one seed; target labels are used for scoring alone.
 
     Only an oracle sees them. ``origin`` tells run.json what the run is of: benchmark, preset,
     protocol, command. With ``expected`` the model is trained once more, to tell without target
     labels how right it is. ``row.json`` is written last: a folder that has it is a whole run.
     """
-    _begin(folder, resuming.resume)
-    model = recipe.model(seed, callbacks)
-    with resumable(folder / CHECKPOINT, resuming.seconds):
+    _clear_run_folder(folder, resume_options.resume)
+    model = recipe.build_model(seed, callbacks)
+    with resumable(folder / CHECKPOINT_FOLDER_NAME, resume_options.checkpoint_interval_seconds):
         started = time.perf_counter()
-        sample.train(model, recipe.oracle)
+        task_data.train(model, recipe.oracle)
         seconds = time.perf_counter() - started
-        cells = sample.expected(model) if expected else ()
-    row = Row(method=recipe.method, seed=seed, **sample.scores(model), seconds=round(seconds, 2))
-    recipe.keep(model, folder)
-    view = view_of(model, sample, recipe.regression)
-    replace(view, expected=tuple(cells)).write(folder / VIEW)
-    words = {**run_words(recipe, sample, seed), ORIGIN: dict(origin or {})}
-    write_json(folder / "run.json", words)
+        expected_scores = task_data.expected_scores(model) if with_expected_score else ()
+    result = RunResult(
+        method=recipe.method, seed=seed, **task_data.evaluate(model), seconds=round(seconds, 2)
+    )
+    recipe.save_model(model, folder)
+    snapshot = take_snapshot(model, task_data, recipe.regression)
+    replace(snapshot, expected=tuple(expected_scores)).save(folder / SNAPSHOT_FILE)
+    record = {**build_run_record(recipe, task_data, seed), ORIGIN_KEY: dict(origin or {})}
+    write_json(folder / "run.json", record)
     lines = "".join(json.dumps(asdict(event)) + "\n" for event in model.history_)
     write_atomically(folder / "events.jsonl", lines.encode())
-    write_json(folder / "row.json", asdict(row))
-    shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
-    return Outcome(recipe, row, model, model.history_)
+    write_json(folder / "row.json", asdict(result))
+    shutil.rmtree(folder / CHECKPOINT_FOLDER_NAME, ignore_errors=True)
+    return CompletedRun(recipe, result, model, model.history_)
 
 
-def _begin(folder: Path, resume: bool) -> None:
+def _clear_run_folder(folder: Path, resume: bool) -> None:
     """What an earlier run left goes, but for its checkpoints if they are to be gone on from."""
     (folder / "row.json").unlink(missing_ok=True)
-    sweep(folder)
+    remove_partial_files(folder)
     if not resume:
-        shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+        shutil.rmtree(folder / CHECKPOINT_FOLDER_NAME, ignore_errors=True)
 
 
-def finished_row(folder: Path, recipe: Recipe, sample: Sample, seed: int) -> Row | None:
+def load_finished_result(
+    folder: Path, recipe: Recipe, task_data: TaskData, seed: int
+) -> RunResult | None:
     """The row of a whole run in this folder, if of this recipe, sample, seed and versions."""
     try:
-        words = dict(json.loads((folder / "run.json").read_text()))
-        words.pop(ORIGIN, None)
-        if words != run_words(recipe, sample, seed):
+        record = dict(json.loads((folder / "run.json").read_text()))
+        record.pop(ORIGIN_KEY, None)
+        if record != build_run_record(recipe, task_data, seed):
             return None
-        return Row(**json.loads((folder / "row.json").read_text()))
+        return RunResult(**json.loads((folder / "row.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def holds_row(folder: Path, row: Row) -> bool:
+def has_result(folder: Path, result: RunResult) -> bool:
     """Whether the folder has a whole run that found this row, in whatever time it took."""
     try:
-        found = Row(**json.loads((folder / "row.json").read_text()))
+        stored_result = RunResult(**json.loads((folder / "row.json").read_text()))
     except (OSError, ValueError, TypeError):
         return False
     # As text, in which a figure that is no number is equal to itself.
-    return json.dumps(asdict(replace(found, seconds=0))) == json.dumps(
-        asdict(replace(row, seconds=0))
+    return json.dumps(asdict(replace(stored_result, seconds=0))) == json.dumps(
+        asdict(replace(result, seconds=0))
     )
 
 
-def read_outcome(folder: Path, recipe: Recipe) -> Outcome:
+def load_completed_run(folder: Path, recipe: Recipe) -> CompletedRun:
     """A run from its folder, as `run_recipe` gave it."""
-    row = Row(**json.loads((folder / "row.json").read_text()))
+    result = RunResult(**json.loads((folder / "row.json").read_text()))
     lines = (folder / "events.jsonl").read_text().splitlines()
     history = [Event(**json.loads(line)) for line in lines]
-    return Outcome(recipe, row, recipe.load(folder), history)
+    return CompletedRun(recipe, result, recipe.load_model(folder), history)
 
 
-def run_words(recipe: Recipe, sample: Sample, seed: int) -> dict[str, Any]:
+def build_run_record(recipe: Recipe, task_data: TaskData, seed: int) -> dict[str, Any]:
     """What run.json says: enough to do the run again and to know that it was the same."""
-    model = recipe.model(seed)
-    settings = {k: plain(v) for k, v in model.get_params(deep=False).items()}
+    model = recipe.build_model(seed)
+    settings = {k: to_json_value(v) for k, v in model.get_params(deep=False).items()}
     return {
         "schema": 1,
-        "world": sample.name,
+        "world": task_data.name,
         "method": recipe.method,
         "title": recipe.title,
         "oracle": recipe.oracle,
-        "settings": settings | recipe.words(),
+        "settings": settings | recipe.to_dict(),
         "seed": seed,
-        "versions": versions(),
+        "versions": library_versions(),
         "threads": torch.get_num_threads(),
-        "data": sample.fingerprint(),
+        "data": task_data.fingerprint(),
     }
 
 
-def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def summarize_results(results: Iterable[RunResult]) -> list[dict[str, Any]]:
     """Mean, standard deviation and worst seed of each task's methods, in order of appearance."""
-    alike: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        alike.setdefault((row.task, row.method), []).append(row)
+    results_by_method: dict[tuple[str, str], list[RunResult]] = {}
+    for result in results:
+        results_by_method.setdefault((result.task, result.method), []).append(result)
     lines = []
-    for (task, method), mine in alike.items():
-        fresh = [row.fresh for row in mine if row.fresh is not None]
+    for (task, method), method_results in results_by_method.items():
+        fresh_scores = [row.fresh for row in method_results if row.fresh is not None]
         lines.append(
             {
                 **({"task": task} if task else {}),
                 "method": method,
-                "seeds": len(mine),
-                **_spread("target_accuracy", [row.target_accuracy for row in mine]),
-                **_spread("all_accuracy", [row.all_accuracy for row in mine]),
-                **_spread("fresh_target_accuracy", [f["target_accuracy"] for f in fresh]),
-                **_spread("fresh_all_accuracy", [f["all_accuracy"] for f in fresh]),
+                "seeds": len(method_results),
+                **_score_statistics(
+                    "target_accuracy", [row.target_accuracy for row in method_results]
+                ),
+                **_score_statistics("all_accuracy", [row.all_accuracy for row in method_results]),
+                **_score_statistics(
+                    "fresh_target_accuracy", [f["target_accuracy"] for f in fresh_scores]
+                ),
+                **_score_statistics(
+                    "fresh_all_accuracy", [f["all_accuracy"] for f in fresh_scores]
+                ),
             }
         )
     return lines
 
 
-def _spread(name: str, scores: Sequence[float]) -> dict[str, float]:
+def _score_statistics(name: str, scores: Sequence[float]) -> dict[str, float]:
     if not scores:
         return {}
     return {
@@ -217,33 +229,33 @@ def _spread(name: str, scores: Sequence[float]) -> dict[str, float]:
 
 def write_results(
     path: Path,
-    benchmark: str,
+    experiment: str,
     preset: str,
     protocol: str,
-    rows: list[Row],
+    results: list[RunResult],
     simulated: bool = False,
     metric: str = "accuracy",
 ) -> None:
     """results.json, as docs/architecture.md describes it."""
-    words = {
+    content = {
         "schema": 1,
-        "benchmark": benchmark,
+        "benchmark": experiment,
         "preset": preset,
         "protocol": protocol,
         "simulated": simulated,
         "metric": metric,
-        "rows": [_row_words(row) for row in rows],
-        "summary": summarise(rows),
+        "rows": [_result_to_dict(row) for row in results],
+        "summary": summarize_results(results),
     }
-    write_json(path, words)
+    write_json(path, content)
 
 
-def _row_words(row: Row) -> dict[str, Any]:
+def _result_to_dict(result: RunResult) -> dict[str, Any]:
     """A row of results.json; what only some experiments have is left out of the others."""
-    words = asdict(row)
-    return {k: v for k, v in words.items() if v or k not in ("task", "more")}
+    values = asdict(result)
+    return {k: v for k, v in values.items() if v or k not in ("task", "more")}
 
 
-def write_json(path: Path, words: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Readable JSON, whole or not at all."""
-    write_atomically(path, (json.dumps(words, indent=2) + "\n").encode())
+    write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())

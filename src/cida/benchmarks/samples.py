@@ -8,26 +8,33 @@ from typing import Any
 
 import numpy as np
 
-from cida.benchmarks.views import Shown
-from cida.datasets import World
-from cida.diagnostics import BinScore, Expected
-from cida.diagnostics.view import MOST_ROWS
+from cida.benchmarks.views import DisplayRows
+from cida.datasets import IndexedData
 from cida.estimators import CIDAClassifier, CidaWarning
-from cida.space import thinned
+from cida.metrics import BinScore
+from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import evenly_spaced
 
-__all__ = ["EXPECTED_CELLS", "bin_words", "expected_in_world", "fingerprint", "shown_world"]
+__all__ = [
+    "N_EXPECTED_SCORE_BINS",
+    "bin_score_to_dict",
+    "estimate_expected_scores",
+    "hash_arrays",
+    "select_display_rows",
+]
 
 Array = np.ndarray[Any, Any]
 
-EXPECTED_CELLS = 20  # along u
+N_EXPECTED_SCORE_BINS = 20  # along u
 
 
-def bin_words(score: BinScore) -> dict[str, Any]:
+def bin_score_to_dict(score: BinScore) -> dict[str, Any]:
     """A bin's accuracy, as results.json has it."""
     return {"lo": score.lo, "hi": score.hi, "accuracy": score.score, "n": score.n}
 
 
-def fingerprint(*arrays: Array) -> str:
+def hash_arrays(*arrays: Array) -> str:
     """A short hash of the data's bytes: equal for equal data."""
     digest = hashlib.sha256()
     for array in arrays:
@@ -36,17 +43,23 @@ def fingerprint(*arrays: Array) -> str:
     return digest.hexdigest()[:16]
 
 
-def shown_world(world: World) -> Shown:
+def select_display_rows(data: IndexedData) -> DisplayRows:
     """Points of a world, evenly from all of it."""
-    some = thinned(len(world.u), MOST_ROWS).numpy()
-    width = world.u.reshape(len(world.u), -1).shape[1]
+    row_numbers = evenly_spaced(len(data.u), MAX_SNAPSHOT_ROWS).numpy()
+    width = data.u.reshape(len(data.u), -1).shape[1]
     names = ("u",) if width == 1 else tuple(f"u{k + 1}" for k in range(width))
-    return Shown(world.x[some], world.u[some], world.source[some], world.y[some], names)
+    return DisplayRows(
+        data.x[row_numbers],
+        data.u[row_numbers],
+        data.source[row_numbers],
+        data.y[row_numbers],
+        names,
+    )
 
 
-def expected_in_world(world: World, model: CIDAClassifier) -> list[Expected]:
+def estimate_expected_scores(data: IndexedData, model: CIDAClassifier) -> list[ExpectedScore]:
     """What accuracy to expect along u; labels of the source alone are read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)  # a report says which cells were not checked
-        labels = world.training_labels
-        return model.expected_accuracy(world.x, labels, world.u, bins=EXPECTED_CELLS)
+        labels = data.training_labels
+        return model.expected_score(data.x, labels, data.u, n_bins=N_EXPECTED_SCORE_BINS)

@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cida.batch import Rows
 from cida.benchmarks.networks import TableNetworks
 from cida.benchmarks.recipes import Recipe
-from cida.networks import IndexWindows
-from cida.space import Space
+from cida.coordinates import IndexWindows
+from cida.data import IndexedDataset
+from cida.spaces import Space
 from cida.training import Callback, Event
 
 __all__ = ["ScikitModel", "ScikitRecipe"]
@@ -34,17 +34,17 @@ class ScikitRecipe(Recipe):
     regression: bool = False
     windows: bool = False
 
-    tells_expected = False
+    has_expected_score = False
 
-    def words(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         names = ("boosting", "regression", "windows")
-        return {name: getattr(self, name) for name in names} | super().words()
+        return {name: getattr(self, name) for name in names} | super().to_dict()
 
-    def model(self, seed: int, callbacks: Sequence[Callback] = ()) -> Any:
+    def build_model(self, seed: int, callbacks: Sequence[Callback] = ()) -> Any:
         """The model, not fitted yet; it has no steps to call back at."""
         return ScikitModel(self, seed)
 
-    def keep(self, model: Any, folder: Path) -> None:
+    def save_model(self, model: Any, folder: Path) -> None:
         """Keeps nothing: without pickle there is no file for it, and it is fitted in seconds."""
 
 
@@ -59,67 +59,69 @@ class ScikitModel:
         networks = recipe.networks
         assert isinstance(networks, TableNetworks)
         self.schema = networks.schema
-        self.model = self._boosting(seed) if recipe.boosting else self._linear()
+        self.model = self._build_boosting(seed) if recipe.boosting else self._build_linear()
 
     def get_params(self, deep: bool = False) -> dict[str, Any]:
         return {}
 
-    def fit_rows(self, rows: Rows) -> Self:
+    def fit_dataset(self, dataset: IndexedDataset) -> Self:
         """Fits the windows to all rows, the model to the labelled ones."""
-        self.space = self.space.fit(rows.u)
+        self.space = self.space.fit(dataset.u)
         if self.recipe.windows:
-            numbers, present = self._numbers(rows.x)
-            windows = IndexWindows(self.schema.numbers, self.space.embedding_width)
-            self.windows = windows.fit(numbers, self.space.embed(rows.u), present)
-        known = rows.sources
-        features = self._features(rows.x[known], rows.u[known])
-        self.model.fit(features, rows.y[known].reshape(-1).numpy())
+            numbers, present = self._numeric_columns(dataset.x)
+            windows = IndexWindows(self.schema.n_numeric, self.space.embedding_width)
+            self.windows = windows.fit(numbers, self.space.embed(dataset.u), present)
+        source_rows = dataset.source_rows
+        features = self._build_features(dataset.x[source_rows], dataset.u[source_rows])
+        self.model.fit(features, dataset.y[source_rows].reshape(-1).numpy())
         return self
 
     def predict(self, X: Array, domain_index: Array) -> Array:
-        features = self._features(torch.from_numpy(X), torch.from_numpy(domain_index))
+        features = self._build_features(torch.from_numpy(X), torch.from_numpy(domain_index))
         predicted: Array = self.model.predict(features)
         return predicted
 
-    def _boosting(self, seed: int) -> Any:
-        kind = (
+    def _build_boosting(self, seed: int) -> Any:
+        estimator_class = (
             HistGradientBoostingRegressor
             if self.recipe.regression
             else HistGradientBoostingClassifier
         )
-        width, codes = self.schema.width, len(self.schema.sizes)
-        return kind(random_state=seed, categorical_features=list(range(width - codes, width)))
+        width, n_categorical = self.schema.width, len(self.schema.category_sizes)
+        return estimator_class(
+            random_state=seed, categorical_features=list(range(width - n_categorical, width))
+        )
 
-    def _linear(self) -> Any:
+    def _build_linear(self) -> Any:
         model = Ridge() if self.recipe.regression else LogisticRegression(max_iter=1000)
         return Pipeline([("scale", StandardScaler()), ("model", model)])
 
-    def _numbers(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _numeric_columns(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The numeric columns, and which of their cells are there."""
-        count, holes = self.schema.numbers, list(self.schema.indicators)
-        present = torch.ones(len(x), count, dtype=torch.bool)
-        present[:, holes] = x[:, count : count + len(holes)] < 0.5
-        return x[:, :count], present
+        n_numeric, indicator_columns = self.schema.n_numeric, list(self.schema.missing_indicators)
+        present = torch.ones(len(x), n_numeric, dtype=torch.bool)
+        present[:, indicator_columns] = x[:, n_numeric : n_numeric + len(indicator_columns)] < 0.5
+        return x[:, :n_numeric], present
 
-    def _features(self, x: torch.Tensor, u: torch.Tensor) -> Array:
-        numbers, present = self._numbers(x)
+    def _build_features(self, x: torch.Tensor, u: torch.Tensor) -> Array:
+        numbers, present = self._numeric_columns(x)
         if self.windows is not None:
             parts = zip(
                 torch.split(numbers, 4096), torch.split(self.space.embed(u), 4096), strict=True
             )
             numbers = torch.cat([self.windows(a, b.float()) for a, b in parts])
         numbers = numbers.masked_fill(~present, float("nan") if self.recipe.boosting else 0.0)
-        rest = x[:, self.schema.numbers :]
+        other_columns = x[:, self.schema.n_numeric :]
         if not self.recipe.boosting:
-            rest = self._one_hot(rest)
-        return torch.cat([numbers, rest], dim=1).double().numpy()
+            other_columns = self._one_hot(other_columns)
+        return torch.cat([numbers, other_columns], dim=1).double().numpy()
 
-    def _one_hot(self, rest: torch.Tensor) -> torch.Tensor:
+    def _one_hot(self, columns: torch.Tensor) -> torch.Tensor:
         """Indicators as they are, a column of 0 and 1 for each category."""
-        sizes = self.schema.sizes
-        first = rest.shape[1] - len(sizes)
+        sizes = self.schema.category_sizes
+        first = columns.shape[1] - len(sizes)
         codes = [
-            torch.nn.functional.one_hot(rest[:, first + k].long(), size)
+            torch.nn.functional.one_hot(columns[:, first + k].long(), size)
             for k, size in enumerate(sizes)
         ]
-        return torch.cat([rest[:, :first], *codes], dim=1)
+        return torch.cat([columns[:, :first], *codes], dim=1)

@@ -12,32 +12,39 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from cida.batch import Rows
 from cida.benchmarks.networks import ImageNetworks
-from cida.benchmarks.recipes import Benchmark, Preset, Recipe, Settings
-from cida.benchmarks.rotating import DIGITS, ROTATING_DIGITS, SMALL, Turning
-from cida.benchmarks.samples import EXPECTED_CELLS, bin_words, fingerprint
-from cida.benchmarks.tabular import NHANES, TableRows
-from cida.benchmarks.views import Shown
-from cida.datasets import World, circle, hours, moons, sine
-from cida.diagnostics import Expected, accuracy, outermost, score_by_bin
-from cida.diagnostics.view import MOST_ROWS
+from cida.benchmarks.recipes import MethodSettings, Preset, Recipe, TaskSpec
+from cida.benchmarks.rotating import (
+    DIGITS_NETWORKS,
+    DIGITS_SETTINGS,
+    ROTATING_DIGITS,
+    RotatingTaskData,
+)
+from cida.benchmarks.samples import N_EXPECTED_SCORE_BINS, bin_score_to_dict, hash_arrays
+from cida.benchmarks.tabular import NHANES, TableTaskData
+from cida.benchmarks.views import DisplayRows
+from cida.data import IndexedDataset
+from cida.datasets import IndexedData, make_circle, make_hours, make_rotating_moons, make_sine
 from cida.discriminators import Histogram
-from cida.estimators.expected import expected_of_rows
-from cida.space import Line, Periodic, Space, thinned
-from cida.training import isolated
+from cida.estimators.expected import estimate_dataset_score
+from cida.metrics import accuracy, score_by_bin
+from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
+from cida.selection.expected_score import ExpectedScore
+from cida.selection.source_ranges import nearest_source_third
+from cida.spaces import Line, Periodic, Space, evenly_spaced
+from cida.training import seeded
 
-__all__ = ["LEFT_OUT", "SELECTION", "BankRows", "Scored"]
+__all__ = ["LEAVE_RANGE_OUT", "SELECTION", "ScoredRows", "SelectionTaskData"]
 
 Array = np.ndarray[Any, Any]
 
-LEFT_OUT = "leave-range-out"
-HELD_OUT = 10  # one source row in so many is not trained on, for validators that ask for such
-BINS = 20
+LEAVE_RANGE_OUT = "leave-range-out"
+HELD_OUT_EVERY = 10  # one source row in so many is not trained on, for validators that ask for such
+N_SELECTION_BINS = 20
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRows:
     """Target rows with their truth, which serves for scoring alone."""
 
     x: Array
@@ -46,208 +53,247 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class BankRows:
+class SelectionTaskData:
     """Rows to train on, their space, and target rows to score on."""
 
     name: str
     task: str
-    rows: Rows
+    dataset: IndexedDataset
     space: Space
-    scored: Scored
+    scored_rows: ScoredRows
 
-    simulated = False
-    figures = "selection_figures"
-    line_a_method = True
+    is_simulated = False
+    figures_module = "selection_figures"
+    methods_as_rows = True
 
     @property
-    def held(self) -> Tensor:
+    def held_out_mask(self) -> Tensor:
         """Source rows whose labels are not trained on."""
-        held = torch.zeros(len(self.rows), dtype=torch.bool)
-        held[self.rows.sources[::HELD_OUT]] = True
-        return held
+        mask = torch.zeros(len(self.dataset), dtype=torch.bool)
+        mask[self.dataset.source_rows[::HELD_OUT_EVERY]] = True
+        return mask
 
     @cached_property
-    def trained(self) -> Rows:
+    def training_dataset(self) -> IndexedDataset:
         """What every run is trained on."""
-        return self.rows.hiding(self.held)
+        return self.dataset.with_hidden_labels(self.held_out_mask)
 
     def train(self, model: Any, oracle: bool) -> None:
-        model.fit_rows(self.trained)
+        model.fit_dataset(self.training_dataset)
 
-    def scores(self, model: Any) -> dict[str, Any]:
+    def evaluate(self, model: Any) -> dict[str, Any]:
         """Beside accuracies, how the same recipe does on the source range that it is not shown."""
-        right = self.right(model)
-        u = torch.from_numpy(self.scored.u)
-        ones = np.ones(len(right))
-        cells = score_by_bin(self.space, u, ones, right.astype(float), BINS, accuracy)
-        source = self._share_right(model, self.trained.sources)
+        is_correct = self.predict_correctness(model)
+        u = torch.from_numpy(self.scored_rows.u)
+        ones = np.ones(len(is_correct))
+        cells = score_by_bin(
+            self.space, u, ones, is_correct.astype(float), N_SELECTION_BINS, accuracy
+        )
+        source = self._accuracy_on(model, self.training_dataset.source_rows)
         return {
             "source_accuracy": source,
-            "target_accuracy": float(right.mean()),
-            "all_accuracy": float(right.mean()),
-            "by_index": [bin_words(cell) for cell in cells],
-            "more": {LEFT_OUT: self._left_out(model)},
+            "target_accuracy": float(is_correct.mean()),
+            "all_accuracy": float(is_correct.mean()),
+            "by_index": [bin_score_to_dict(cell) for cell in cells],
+            "more": {LEAVE_RANGE_OUT: self._leave_range_out_score(model)},
             "task": self.task,
         }
 
-    def right(self, model: Any) -> Array:
+    def predict_correctness(self, model: Any) -> Array:
         """Which of the scored rows are predicted right; here target labels are read."""
-        return np.asarray(model.predict(self.scored.x, domain_index=self.scored.u) == self.scored.y)
+        return np.asarray(
+            model.predict(self.scored_rows.x, domain_index=self.scored_rows.u) == self.scored_rows.y
+        )
 
     def fingerprint(self) -> str:
-        rows = self.rows
-        return fingerprint(*(t.numpy() for t in (rows.x, rows.y, rows.u)), self.scored.x)
+        rows = self.dataset
+        return hash_arrays(*(t.numpy() for t in (rows.x, rows.y, rows.u)), self.scored_rows.x)
 
-    def shown(self) -> Shown:
-        sources = self.rows.sources
-        known = sources[thinned(len(sources), MOST_ROWS // 2)]
-        asked = thinned(len(self.scored.u), MOST_ROWS // 2).numpy()
-        with isolated(0):
-            batch = self.rows[known]
+    def display_rows(self) -> DisplayRows:
+        source_rows = self.dataset.source_rows
+        source_sample = source_rows[evenly_spaced(len(source_rows), MAX_SNAPSHOT_ROWS // 2)]
+        scored_sample = evenly_spaced(len(self.scored_rows.u), MAX_SNAPSHOT_ROWS // 2).numpy()
+        with seeded(0):
+            batch = self.dataset[source_sample]
         parts = zip(
             (batch.x, batch.y, batch.u),
-            (self.scored.x, self.scored.y, self.scored.u),
+            (self.scored_rows.x, self.scored_rows.y, self.scored_rows.u),
             strict=True,
         )
-        x, y, u = (np.concatenate([ours.numpy(), theirs[asked]]) for ours, theirs in parts)
-        return Shown(x, u, np.arange(len(u)) < len(known), y, space=self.space)
+        x, y, u = (
+            np.concatenate([source_values.numpy(), scored_values[scored_sample]])
+            for source_values, scored_values in parts
+        )
+        return DisplayRows(x, u, np.arange(len(u)) < len(source_sample), y, space=self.space)
 
-    def expected(self, model: Any) -> list[Expected]:
-        return expected_of_rows(model, self.trained, EXPECTED_CELLS)
+    def expected_scores(self, model: Any) -> list[ExpectedScore]:
+        return estimate_dataset_score(model, self.training_dataset, N_EXPECTED_SCORE_BINS)
 
-    def about(self, title: str) -> str:
+    def summary(self, title: str) -> str:
         """How many rows there are."""
-        sources = len(self.rows.sources)
+        n_source_rows = len(self.dataset.source_rows)
         return (
-            f"{title}: {sources:,} source rows, one in {HELD_OUT} held out, "
-            f"{len(self.rows) - sources:,} target rows without labels."
+            f"{title}: {n_source_rows:,} source rows, one in {HELD_OUT_EVERY} held out, "
+            f"{len(self.dataset) - n_source_rows:,} target rows without labels."
         )
 
-    def _left_out(self, model: Any) -> float:
-        hidden = outermost(self.space, self.trained.u, self.trained.labelled)
-        twin = clone(model).fit_rows(self.trained.hiding(hidden))
-        return self._share_right(twin, hidden.nonzero()[:, 0])
+    def _leave_range_out_score(self, model: Any) -> float:
+        hidden = nearest_source_third(
+            self.space, self.training_dataset.u, self.training_dataset.labelled
+        )
+        refitted = clone(model).fit_dataset(self.training_dataset.with_hidden_labels(hidden))
+        return self._accuracy_on(refitted, hidden.nonzero()[:, 0])
 
-    def _share_right(self, model: Any, which: Tensor) -> float:
-        with isolated(0):  # rows may be drawn as they are dealt
-            batch = self.rows[which]
+    def _accuracy_on(self, model: Any, row_numbers: Tensor) -> float:
+        with seeded(0):  # rows may be drawn as they are dealt
+            batch = self.dataset[row_numbers]
         predicted = model.predict(batch.x.numpy(), domain_index=batch.u.numpy())
         return accuracy(batch.y.numpy(), predicted)
 
 
-def _of_world(task: str, make: Callable[..., World], space: Space) -> Callable[..., BankRows]:
-    def draw(seed: int, protocol: str) -> BankRows:
-        world = make(seed=seed)
-        x = ((world.x - world.x.mean(0)) / world.x.std(0)).astype(np.float32)
-        u = world.u.reshape(len(world.u), -1)
-        tensors = (torch.from_numpy(each) for each in (x, world.y, u, world.source))
-        target = ~world.source
-        scored = Scored(x[target], world.y[target], u[target])
-        return BankRows(world.name, task, Rows(*tensors), space.fit(torch.from_numpy(u)), scored)
+def _draw_from_generator(
+    task: str, make_data: Callable[..., IndexedData], space: Space
+) -> Callable[..., SelectionTaskData]:
+    def draw(seed: int, protocol: str) -> SelectionTaskData:
+        data = make_data(seed=seed)
+        x = ((data.x - data.x.mean(0)) / data.x.std(0)).astype(np.float32)
+        u = data.u.reshape(len(data.u), -1)
+        tensors = (torch.from_numpy(each) for each in (x, data.y, u, data.source))
+        target = ~data.source
+        scored = ScoredRows(x[target], data.y[target], u[target])
+        return SelectionTaskData(
+            data.name, task, IndexedDataset(*tensors), space.fit(torch.from_numpy(u)), scored
+        )
 
     return draw
 
 
-def _of_table(task: str, table: Benchmark) -> Callable[..., BankRows]:
-    def draw(seed: int, protocol: str) -> BankRows:
-        sample = table.draw(seed, protocol)
-        assert isinstance(sample, TableRows)
-        tensors = (torch.from_numpy(e) for e in (sample.x, sample.y, sample.u, sample.source))
-        asked = sample.scored
-        scored = Scored(sample.x[asked], sample.y[asked], sample.u[asked])
-        space = sample.space.fit(torch.from_numpy(sample.u))
-        return BankRows(sample.name, task, Rows(*tensors), space, scored)
+def _draw_from_table(task: str, table: TaskSpec) -> Callable[..., SelectionTaskData]:
+    def draw(seed: int, protocol: str) -> SelectionTaskData:
+        task_data = table.draw_data(seed, protocol)
+        assert isinstance(task_data, TableTaskData)
+        tensors = (
+            torch.from_numpy(e)
+            for e in (task_data.x, task_data.y, task_data.u, task_data.source_mask)
+        )
+        scored_mask = task_data.scored_mask
+        scored = ScoredRows(
+            task_data.x[scored_mask], task_data.y[scored_mask], task_data.u[scored_mask]
+        )
+        space = task_data.space.fit(torch.from_numpy(task_data.u))
+        return SelectionTaskData(task_data.name, task, IndexedDataset(*tensors), space, scored)
 
     return draw
 
 
-def _of_digits(task: str, digits: Benchmark) -> Callable[..., BankRows]:
-    def draw(seed: int, protocol: str) -> BankRows:
-        sample = digits.draw(seed, protocol)
-        assert isinstance(sample, Turning)
-        asked = sample.scored()
-        with isolated(0):
-            target = (asked.u[:, 0] > 45).nonzero()[:, 0]
-            batch = asked[target]
-        scored = Scored(batch.x.numpy(), batch.y.numpy(), batch.u.numpy())
-        truth = sample.scored_digits.labels.numpy()
-        scored = Scored(scored.x, np.tile(truth, len(asked) // len(truth))[target], scored.u)
-        rows = sample.rows()
-        return BankRows(sample.name, task, rows, Periodic(360).fit(rows.u), scored)
+def _draw_from_digits(task: str, digits: TaskSpec) -> Callable[..., SelectionTaskData]:
+    def draw(seed: int, protocol: str) -> SelectionTaskData:
+        task_data = digits.draw_data(seed, protocol)
+        assert isinstance(task_data, RotatingTaskData)
+        scored_dataset = task_data.scored_dataset()
+        with seeded(0):
+            target = (scored_dataset.u[:, 0] > 45).nonzero()[:, 0]
+            batch = scored_dataset[target]
+        scored = ScoredRows(batch.x.numpy(), batch.y.numpy(), batch.u.numpy())
+        truth = task_data.scored_digits.labels.numpy()
+        scored = ScoredRows(
+            scored.x, np.tile(truth, len(scored_dataset) // len(truth))[target], scored.u
+        )
+        dataset = task_data.training_dataset()
+        return SelectionTaskData(
+            task_data.name, task, dataset, Periodic(360).fit(dataset.u), scored
+        )
 
     return draw
 
 
 # --- the recipes ---------------------------------------------------------------------------------
 
-HEADS = {"l2": "L2", "gaussian": "Gaussian", "histogram": "Histogram"}
-LAMBDAS = (0.2, 0.5, 1.0, 2.0, 5.0)  # the paper's
-PROTOCOLS = {
+HEAD_TITLES = {"l2": "L2", "gaussian": "Gaussian", "histogram": "Histogram"}
+PAPER_LAMBDAS = (0.2, 0.5, 1.0, 2.0, 5.0)  # the paper's
+SELECTION_PROTOCOLS = {
     "clean": "all target rows are trained on without labels and, of tables one half, of digits "
     "other images, scored",
     "development": "of tables the other half of the target rows, of digits training images held "
     "out, are scored",
 }
 # As in the paper u is an input of the encoder: runs come out good and bad.
-POINTS: Settings = {"index_in_encoder": True, "steps": 2000}
-IMAGES: Settings = {**DIGITS, "steps": 600}
+POINT_SETTINGS: MethodSettings = {"coordinates": "learned", "steps": 2000}
+IMAGE_SETTINGS: MethodSettings = {**DIGITS_SETTINGS, "steps": 600}
 
 
-def _bank(settings: Settings, networks: ImageNetworks | None = None) -> Mapping[str, Recipe]:
-    found = {}
-    for head, title in HEADS.items():
-        for lambda_d in LAMBDAS:
+def _build_bank(
+    settings: MethodSettings, networks: ImageNetworks | None = None
+) -> Mapping[str, Recipe]:
+    recipe_by_method = {}
+    for head, title in HEAD_TITLES.items():
+        for lambda_d in PAPER_LAMBDAS:
             method = f"{head}-{lambda_d:g}"
-            own = {"discriminator": head, "lambda_d": lambda_d}
+            method_settings = {"discriminator": head, "lambda_d": lambda_d}
             if networks is not None:  # as in the experiment on digits
-                head_of = {"histogram": Histogram(bins=ROTATING_DIGITS.bins)}
-                own |= {"discriminator": head_of.get(head, head)}
-                own |= {} if head == "histogram" else {"space": Line()}
-            found[method] = Recipe(method, f"{title}, {lambda_d:g}", {**settings, **own}, networks)
-    return found
+                discriminator_by_head = {
+                    "histogram": Histogram(bins=ROTATING_DIGITS.n_histogram_bins)
+                }
+                method_settings |= {"discriminator": discriminator_by_head.get(head, head)}
+                method_settings |= {} if head == "histogram" else {"space": Line()}
+            recipe_by_method[method] = Recipe(
+                method, f"{title}, {lambda_d:g}", {**settings, **method_settings}, networks
+            )
+    return recipe_by_method
 
 
-def _group(
+def _selection_task(
     task: str,
     title: str,
-    draw: Callable[[str], Callable[..., BankRows]],
-    settings: Settings,
+    draw: Callable[[str], Callable[..., SelectionTaskData]],
+    settings: MethodSettings,
     networks: ImageNetworks | None = None,
     download: str | None = None,
-) -> Benchmark:
+) -> TaskSpec:
     name = f"selection/{task}"
-    whole = _bank(settings, networks)
-    return Benchmark(
+    complete_recipes = _build_bank(settings, networks)
+    return TaskSpec(
         name=name,
-        draw=draw(name),
-        methods=tuple(whole),
-        presets={"best": Preset(settings, protocol="clean", whole=whole)},
-        protocols=PROTOCOLS,
-        bins=30,
-        domains=30,
-        cua_stages=20,
-        download=download,
+        draw_data=draw(name),
+        methods=tuple(complete_recipes),
+        presets={"best": Preset(settings, protocol="clean", complete_recipes=complete_recipes)},
+        protocols=SELECTION_PROTOCOLS,
+        n_histogram_bins=30,
+        domain_classes=30,
+        n_cua_stages=20,
+        download_name=download,
         title=title,
     )
 
 
-def _world(task: str, title: str, make: Callable[..., World], space: Space) -> Benchmark:
-    return _group(
-        task, title, lambda name: _of_world(name, make, space), {**POINTS, "space": space}
+def _generated_task(
+    task: str, title: str, make_data: Callable[..., IndexedData], space: Space
+) -> TaskSpec:
+    return _selection_task(
+        task,
+        title,
+        lambda name: _draw_from_generator(name, make_data, space),
+        {**POINT_SETTINGS, "space": space},
     )
 
 
 SELECTION = (
-    _world("circle", "Circle", circle, Line()),
-    _world("sine", "Sine", sine, Line()),
-    _group(
+    _generated_task("circle", "Circle", make_circle, Line()),
+    _generated_task("sine", "Sine", make_sine, Line()),
+    _selection_task(
         "rotating-digits",
         "Rotating digits",
-        lambda name: _of_digits(name, ROTATING_DIGITS),
-        IMAGES,
-        SMALL,
+        lambda name: _draw_from_digits(name, ROTATING_DIGITS),
+        IMAGE_SETTINGS,
+        DIGITS_NETWORKS,
     ),
-    _group("nhanes", "NHANES", lambda name: _of_table(name, NHANES[0]), POINTS, download="nhanes"),
-    _world("moons", "Turning moons", moons, Line()),
-    _world("hours", "Hours", hours, Periodic(24)),
+    _selection_task(
+        "nhanes",
+        "NHANES",
+        lambda name: _draw_from_table(name, NHANES[0]),
+        POINT_SETTINGS,
+        download="nhanes",
+    ),
+    _generated_task("moons", "Turning moons", make_rotating_moons, Line()),
+    _generated_task("hours", "Hours", make_hours, Periodic(24)),
 )

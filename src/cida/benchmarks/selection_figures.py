@@ -12,38 +12,38 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cida.benchmarks.figures import STYLE, write_figures
-from cida.benchmarks.selection import HEADS
+from cida.benchmarks.figures import MATPLOTLIB_STYLE, save_figures
+from cida.benchmarks.selection import HEAD_TITLES
 
-__all__ = ["draw_figures", "expected_figure", "scores_figure"]
+__all__ = ["draw_figures", "plot_expected_accuracy", "plot_validator_scores"]
 
-COLOURS = dict(zip(HEADS, ("#1f77b4", "#0e8a7c", "#d62728"), strict=True))
-COLUMNS = 3
-SHOWN = 3  # validators: the default first
+HEAD_COLORS = dict(zip(HEAD_TITLES, ("#1f77b4", "#0e8a7c", "#d62728"), strict=True))
+N_EXPECTED_PANEL_COLUMNS = 3
+N_PLOTTED_VALIDATORS = 3  # validators: the default first
 
 
 def draw_figures(samples: Mapping[str, Any], rows: Sequence[Any], folder: Path) -> dict[str, str]:
     """Writes each figure as PNG and SVG, from what `judge` left; gives the SVG texts by title."""
     groups = json.loads((folder / "selection.json").read_text())["groups"]
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(MATPLOTLIB_STYLE):
         figures = {
-            "Score and true accuracy": ("scores", scores_figure(groups)),
-            "Expected and true accuracy": ("expected", expected_figure(groups)),
+            "Score and true accuracy": ("scores", plot_validator_scores(groups)),
+            "Expected and true accuracy": ("expected", plot_expected_accuracy(groups)),
         }
-        return write_figures(figures, folder)
+        return save_figures(figures, folder)
 
 
-def scores_figure(groups: Sequence[Mapping[str, Any]]) -> Figure:
+def plot_validator_scores(groups: Sequence[Mapping[str, Any]]) -> Figure:
     """Each run of each world: its score by the first validators against its true accuracy."""
     tasks = list(dict.fromkeys(group["task"] for group in groups))
-    names = list(groups[0]["scores"])[:SHOWN]
+    names = list(groups[0]["scores"])[:N_PLOTTED_VALIDATORS]
     figure = Figure(figsize=(2.3 * len(tasks), 2.2 * len(names) + 0.6), layout="constrained")
     panels = figure.subplots(len(names), len(tasks), squeeze=False)
     for line, name in enumerate(names):
         for column, task in enumerate(tasks):
             axes = panels[line][column]
             for group in (g for g in groups if g["task"] == task):
-                _points(axes, group, name)
+                _draw_runs(axes, group, name)
             if line == 0:
                 axes.set_title(task.partition("/")[2])
             if column == 0:
@@ -51,27 +51,27 @@ def scores_figure(groups: Sequence[Mapping[str, Any]]) -> Figure:
             if line == len(names) - 1:
                 axes.set_xlabel("target accuracy, %")
     marks = [
-        mpl.lines.Line2D([], [], marker="o", linestyle="", color=colour, label=HEADS[head])
-        for head, colour in COLOURS.items()
+        mpl.lines.Line2D([], [], marker="o", linestyle="", color=colour, label=HEAD_TITLES[head])
+        for head, colour in HEAD_COLORS.items()
     ]
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False)
     return figure
 
 
-def _points(axes: Axes, group: Mapping[str, Any], name: str) -> None:
+def _draw_runs(axes: Axes, group: Mapping[str, Any], name: str) -> None:
     scores = np.array(group["scores"][name])
     truth = 100 * np.array(group["truth"])
-    colours = [COLOURS[method.partition("-")[0]] for method in group["methods"]]
-    axes.scatter(truth, scores, c=colours, s=14, alpha=0.7, linewidths=0)
-    kept = int(scores.argmax())
-    axes.scatter(truth[kept], scores[kept], s=60, facecolors="none", edgecolors="black")
+    colors = [HEAD_COLORS[method.partition("-")[0]] for method in group["methods"]]
+    axes.scatter(truth, scores, c=colors, s=14, alpha=0.7, linewidths=0)
+    best = int(scores.argmax())
+    axes.scatter(truth[best], scores[best], s=60, facecolors="none", edgecolors="black")
 
 
-def expected_figure(groups: Sequence[Mapping[str, Any]]) -> Figure:
+def plot_expected_accuracy(groups: Sequence[Mapping[str, Any]]) -> Figure:
     """Along u of each group's kept run: what was expected, its interval, and the truth."""
-    lines = -(-len(groups) // COLUMNS)
+    lines = -(-len(groups) // N_EXPECTED_PANEL_COLUMNS)
     figure = Figure(figsize=(10, 2.1 * lines + 0.5), layout="constrained")
-    panels = figure.subplots(lines, COLUMNS, squeeze=False).ravel()
+    panels = figure.subplots(lines, N_EXPECTED_PANEL_COLUMNS, squeeze=False).ravel()
     for axes, group in zip(panels, groups, strict=False):
         cells = group["foretold"]
         u = [cell["u"] for cell in cells]

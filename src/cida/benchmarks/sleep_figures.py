@@ -13,24 +13,24 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cida.benchmarks.catalogue import BENCHMARKS
-from cida.benchmarks.figures import SOURCE, STYLE, write_figures
+from cida.benchmarks.catalogue import TASK_SPECS
+from cida.benchmarks.figures import MATPLOTLIB_STYLE, SOURCE_COLOR, save_figures
 from cida.benchmarks.recipes import METHODS
-from cida.benchmarks.runner import Row
-from cida.benchmarks.sleep import AGE_BIN_YEARS, Nights, People
+from cida.benchmarks.runner import RunResult
+from cida.benchmarks.sleep import AGE_BIN_YEARS, SleepTaskData, SubjectGroup
 
 __all__ = [
-    "SHOWN",
-    "accuracy_figure",
-    "against_index",
-    "ages_figure",
+    "METHOD_LINE_STYLES",
+    "add_shared_legend",
     "draw_figures",
-    "finish",
+    "mean_score_by_index",
+    "plot_accuracy_by_age",
+    "plot_ages",
 ]
 
-COLUMNS = 3
+N_SLEEP_PANEL_COLUMNS = 3
 # Enough to read: where one began, where one could end, and who adapts.
-SHOWN: dict[str, dict[str, Any]] = {
+METHOD_LINE_STYLES: dict[str, dict[str, Any]] = {
     "source-only": {"color": "#7a8594"},
     "dann": {"color": "#c97a12"},
     "cida": {"color": "#7b4bb3"},
@@ -40,84 +40,88 @@ SHOWN: dict[str, dict[str, Any]] = {
 }
 
 
-def draw_figures(nights: Mapping[str, Nights], rows: Sequence[Row], folder: Path) -> dict[str, str]:
+def draw_figures(
+    data_by_task: Mapping[str, SleepTaskData], results: Sequence[RunResult], folder: Path
+) -> dict[str, str]:
     """Writes each figure as PNG and SVG; gives the SVG texts by title."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(MATPLOTLIB_STYLE):
         figures = {
-            "Who is in it, by age": ("ages", ages_figure(nights)),
-            "Accuracy against age": ("accuracy", accuracy_figure(nights, rows)),
+            "Who is in it, by age": ("ages", plot_ages(data_by_task)),
+            "Accuracy against age": ("accuracy", plot_accuracy_by_age(data_by_task, results)),
         }
-        return write_figures(figures, folder)
+        return save_figures(figures, folder)
 
 
-def ages_figure(nights: Mapping[str, Nights]) -> Figure:
+def plot_ages(data_by_task: Mapping[str, SleepTaskData]) -> Figure:
     """The ages of the source and of the target people of each task."""
-    figure, panels = _panels(nights)
-    for axes, sample in zip(panels, nights.values(), strict=True):
+    figure, panels = _make_panels(data_by_task)
+    for axes, sample in zip(panels, data_by_task.values(), strict=True):
         groups = [
-            _ages(sample.source, sample.scored_source),
-            _ages(sample.target, sample.scored_target),
+            _subject_ages(sample.source, sample.scored_source),
+            _subject_ages(sample.target, sample.scored_target),
         ]
         ages = np.concatenate(groups)
         edges = list(range(math.floor(ages.min()), math.ceil(ages.max()) + 3, 2))
         axes.hist(
-            groups, edges, stacked=True, color=[SOURCE, "#9aa7b8"], label=["source", "target"]
+            groups, edges, stacked=True, color=[SOURCE_COLOR, "#9aa7b8"], label=["source", "target"]
         )
         axes.set_ylabel("people")
-    finish(figure, panels)
+    add_shared_legend(figure, panels)
     return figure
 
 
-def accuracy_figure(nights: Mapping[str, Nights], rows: Sequence[Row]) -> Figure:
+def plot_accuracy_by_age(
+    data_by_task: Mapping[str, SleepTaskData], results: Sequence[RunResult]
+) -> Figure:
     """The mean accuracy of each method in bins of five years of the target's ages."""
-    figure, panels = _panels(nights)
-    for axes, (name, sample) in zip(panels, nights.items(), strict=True):
-        _shade(axes, _ages(sample.source, sample.scored_source))
-        for method, look in SHOWN.items():
-            mine = [row for row in rows if (row.task, row.method) == (name, method)]
-            if mine:
-                ages, scores = against_index(mine)
-                axes.plot(ages, scores, marker="o", ms=3, label=METHODS[method][0], **look)
+    figure, panels = _make_panels(data_by_task)
+    for axes, (name, sample) in zip(panels, data_by_task.items(), strict=True):
+        _shade_source_ages(axes, _subject_ages(sample.source, sample.scored_source))
+        for method, line_style in METHOD_LINE_STYLES.items():
+            method_results = [row for row in results if (row.task, row.method) == (name, method)]
+            if method_results:
+                ages, scores = mean_score_by_index(method_results)
+                axes.plot(ages, scores, marker="o", ms=3, label=METHODS[method][0], **line_style)
         axes.set_ylabel("accuracy %")
-    finish(figure, panels)
+    add_shared_legend(figure, panels)
     return figure
 
 
-def _panels(nights: Mapping[str, Nights]) -> tuple[Figure, list[Axes]]:
-    columns = min(COLUMNS, len(nights))
-    lines = math.ceil(len(nights) / columns)
-    figure = Figure(figsize=(11, 2.6 * lines + 0.4), layout="constrained")
-    panels: list[Axes] = list(figure.subplots(lines, columns, squeeze=False).flat)
-    for axes, name in zip(panels, nights, strict=False):
-        axes.set_title(BENCHMARKS[name].title, fontsize=9)
+def _make_panels(data_by_task: Mapping[str, SleepTaskData]) -> tuple[Figure, list[Axes]]:
+    columns = min(N_SLEEP_PANEL_COLUMNS, len(data_by_task))
+    n_rows = math.ceil(len(data_by_task) / columns)
+    figure = Figure(figsize=(11, 2.6 * n_rows + 0.4), layout="constrained")
+    panels: list[Axes] = list(figure.subplots(n_rows, columns, squeeze=False).flat)
+    for axes, name in zip(panels, data_by_task, strict=False):
+        axes.set_title(TASK_SPECS[name].title, fontsize=9)
         axes.set_xlabel("age, years")
-    for axes in panels[len(nights) :]:
+    for axes in panels[len(data_by_task) :]:
         axes.set_axis_off()
-    return figure, panels[: len(nights)]
+    return figure, panels[: len(data_by_task)]
 
 
-def finish(figure: Figure, panels: Sequence[Axes]) -> None:
+def add_shared_legend(figure: Figure, panels: Sequence[Axes]) -> None:
     """One legend above all panels."""
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
 
 
-def _ages(*people: People) -> np.ndarray[Any, Any]:
-    return np.concatenate([part.store.subjects["age"][part.numbers] for part in people])
+def _subject_ages(*groups: SubjectGroup) -> np.ndarray[Any, Any]:
+    return np.concatenate([part.store.subjects["age"][part.subject_numbers] for part in groups])
 
 
-def _shade(axes: Axes, ages: np.ndarray[Any, Any]) -> None:
+def _shade_source_ages(axes: Axes, ages: np.ndarray[Any, Any]) -> None:
     """The ages that have source people: without a hole of more than a bin."""
-    known = np.unique(ages)
-    edges = np.split(known, np.flatnonzero(np.diff(known) > AGE_BIN_YEARS) + 1)
+    unique_ages = np.unique(ages)
+    edges = np.split(unique_ages, np.flatnonzero(np.diff(unique_ages) > AGE_BIN_YEARS) + 1)
     for part in edges:
-        axes.axvspan(part[0], part[-1], color=SOURCE, alpha=0.12, lw=0)
+        axes.axvspan(part[0], part[-1], color=SOURCE_COLOR, alpha=0.12, lw=0)
 
 
-def against_index(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
+def mean_score_by_index(results: Sequence[RunResult]) -> tuple[list[float], list[float]]:
     """The middle of each bin, and the mean over seeds."""
     bins: dict[float, list[float]] = {}
-    for row in rows:
+    for row in results:
         for cell in row.by_index:
             bins.setdefault((cell["lo"] + cell["hi"]) / 2, []).append(100 * cell["accuracy"])
     ages = sorted(bins)

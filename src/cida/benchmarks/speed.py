@@ -13,23 +13,23 @@ from typing import ParamSpec, TypeVar
 
 import torch
 
-from cida.batch import Rows
+from cida.data import IndexedDataset
 from cida.games import Game
-from cida.training import Event, Trainer, Training
+from cida.training import Event, Trainer, TrainingConfig
 
 __all__ = [
-    "ROUNDS",
+    "N_ROUNDS",
     "Effort",
-    "Figure",
-    "Times",
-    "clock",
-    "in_a_child",
-    "in_turns",
+    "Measurement",
+    "RoundTimings",
     "mean_ms",
+    "measure_interleaved",
+    "read_clock",
+    "run_in_subprocess",
     "step_ms",
 ]
 
-ROUNDS = 7
+N_ROUNDS = 7
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,56 +42,60 @@ class Effort:
     steps: int = 200
     workers: int = 2
 
-    def share(self, one_in: int) -> int:
+    def scaled_steps(self, divisor: int) -> int:
         """Steps for what takes so many times as long."""
-        return max(2, self.steps // one_in)
+        return max(2, self.steps // divisor)
 
 
 @dataclass(frozen=True)
-class Figure:
+class Measurement:
     """One line of the table: a number with its unit, and the limit that it must keep, if any.
 
     The limit is the most that is right or, with ``least``, the least. ``beside`` says what the
     figure was made of.
     """
 
-    what: str
+    name: str
     value: float
     unit: str
     limit: float | None = None
-    least: bool = False
-    beside: str = ""
+    is_minimum: bool = False
+    note: str = ""
 
     @property
-    def met(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether the limit is kept, to the digits that are shown; None where there is none."""
         if self.limit is None:
             return None
-        shown = round(self.value, 2)
-        return shown >= self.limit if self.least else shown <= self.limit
+        rounded = round(self.value, 2)
+        return rounded >= self.limit if self.is_minimum else rounded <= self.limit
 
 
-class Times:
+class RoundTimings:
     """Milliseconds of several things, each measured once in every round."""
 
     def __init__(self, rounds: list[dict[str, float]]) -> None:
-        self.rounds = rounds
+        self.round_times = rounds
 
-    def ms(self, name: str) -> float:
+    def median_ms(self, name: str) -> float:
         """The median over the rounds."""
-        return median(times[name] for times in self.rounds)
+        return median(times[name] for times in self.round_times)
 
-    def ratio(self, over: str, under: str) -> float:
+    def median_ratio(self, over: str, under: str) -> float:
         """The median of the rounds' ratios: a slow moment of the machine hits both alike."""
-        return median(times[over] / times[under] for times in self.rounds)
+        return median(times[over] / times[under] for times in self.round_times)
 
 
-def in_turns(measures: Mapping[str, Callable[[], float]], rounds: int = ROUNDS) -> Times:
+def measure_interleaved(
+    measures: Mapping[str, Callable[[], float]], rounds: int = N_ROUNDS
+) -> RoundTimings:
     """Takes each measure once a round, so that a slow moment of the machine hits all."""
-    return Times([{name: take() for name, take in measures.items()} for _ in range(rounds)])
+    return RoundTimings(
+        [{name: measure() for name, measure in measures.items()} for _ in range(rounds)]
+    )
 
 
-def clock() -> float:
+def read_clock() -> float:
     """Seconds: the processor's that this process had where torch has one thread, else the wall's.
 
     With one thread the two are the same on an idle machine, and on a busy one what others do does
@@ -111,7 +115,10 @@ def mean_ms(
 
 
 def step_ms(
-    game: Game, rows: Rows, training: Training, now: Callable[[], float] = time.perf_counter
+    game: Game,
+    rows: IndexedDataset,
+    training: TrainingConfig,
+    now: Callable[[], float] = time.perf_counter,
 ) -> float:
     """Milliseconds a step of a training of two events, from that half-way to that at the end.
 
@@ -127,7 +134,7 @@ def step_ms(
     return 1000 * (end - half) / (last - first)
 
 
-def in_a_child(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+def run_in_subprocess(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
     """What the function gives, called in a process of its own; None where that is killed."""
     # A fresh interpreter: a forked one would share torch's threads with its parent.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:

@@ -16,39 +16,41 @@ import torch
 
 from cida.benchmarks.networks import ImageNetworks, SignalNetworks
 from cida.estimators import CIDAClassifier, CidaWarning
-from cida.estimators.table import TableModel, hold_out, read_rows
+from cida.estimators.table import TableModel, encode_rows, hold_out
 from cida.estimators.table_predictor import TablePredictor
 from cida.networks import Convolution
-from cida.space import Line, Periodic, Space
-from cida.tables import Question, open_table, read_table, writing
+from cida.spaces import Line, Periodic, Space
+from cida.tables import ColumnRoles, open_table, open_writer, read_table
 
 __all__ = [
-    "BATCH",
-    "DeployedTime",
-    "Ways",
-    "deployed_models",
-    "deployed_times",
-    "network_way",
-    "onnx_way",
-    "python_way",
+    "EXPORT_BATCH_ROWS",
+    "PredictorTime",
+    "Predictors",
+    "build_models",
+    "measure_predictors",
+    "onnx_predictor",
+    "python_predictor",
+    "torch_predictor",
 ]
 
 Array = np.ndarray[Any, Any]
-Ways = Mapping[str, Callable[[int], object]]  # each predicts its first so many rows
+Predictors = Mapping[str, Callable[[int], object]]  # each predicts its first so many rows
 
-BATCH = 4096
-ROUNDS = 5
-SINGLE_ROWS = 40  # of a round
-TRAINED_ON = 400  # rows; weights hardly matter to the time that they take
-SEED = 100
+EXPORT_BATCH_ROWS = 4096
+N_EXPORT_ROUNDS = 5
+SINGLE_ROW_CALLS_PER_ROUND = 40  # of a round
+N_TRAINING_ROWS = 400  # rows; weights hardly matter to the time that they take
+EXPORT_SEED = 100
 # Those of `cida reproduce rotating-digits` and `sleep-intra`.
-DIGITS = ImageNetworks(12, (Convolution(16), Convolution(32, pool=2), Convolution(64, pool=2)))
-SIGNALS = SignalNetworks(1 / 16, follow=True)
-SAMPLES = 300  # 30 s at 10 Hz
+EXPORT_DIGIT_NETWORKS = ImageNetworks(
+    12, (Convolution(16), Convolution(32, pool=2), Convolution(64, pool=2))
+)
+EXPORT_SIGNAL_NETWORKS = SignalNetworks(1 / 16, norm_follows_index=True)
+SAMPLES_PER_SIGNAL = 300  # 30 s at 10 Hz
 
 
 @dataclass(frozen=True)
-class DeployedTime:
+class PredictorTime:
     """Milliseconds of one row, the median and the slowest of twenty, and rows a second at once."""
 
     name: str
@@ -57,25 +59,27 @@ class DeployedTime:
     rows_per_second: float
 
 
-def deployed_times(name: str, ways: Ways, rounds: int = ROUNDS) -> list[DeployedTime]:
+def measure_predictors(
+    name: str, predictors: Predictors, rounds: int = N_EXPORT_ROUNDS
+) -> list[PredictorTime]:
     """Each way's times over interleaved rounds: a slow moment of the machine hits all alike."""
-    single: dict[str, list[float]] = {way: [] for way in ways}
-    many: dict[str, list[float]] = {way: [] for way in ways}
-    for predict in ways.values():  # what is made at the first call is not part of the others
+    single: dict[str, list[float]] = {predictor_name: [] for predictor_name in predictors}
+    many: dict[str, list[float]] = {way: [] for way in predictors}
+    for predict in predictors.values():  # what is made at the first call is not part of the others
         predict(1)
-        predict(BATCH)
+        predict(EXPORT_BATCH_ROWS)
     for _ in range(rounds):
-        for way, predict in ways.items():
-            single[way] += [_seconds(predict, 1) for _ in range(SINGLE_ROWS)]
-            many[way].append(_seconds(predict, BATCH))
+        for way, predict in predictors.items():
+            single[way] += [_seconds(predict, 1) for _ in range(SINGLE_ROW_CALLS_PER_ROUND)]
+            many[way].append(_seconds(predict, EXPORT_BATCH_ROWS))
     return [
-        DeployedTime(
+        PredictorTime(
             f"{name}, {way}",
             1000 * median(single[way]),
             1000 * float(np.quantile(single[way], 0.95)),
-            BATCH / median(many[way]),
+            EXPORT_BATCH_ROWS / median(many[way]),
         )
-        for way in ways
+        for way in predictors
     ]
 
 
@@ -85,19 +89,21 @@ def _seconds(predict: Callable[[int], object], rows: int) -> float:
     return time.perf_counter() - started
 
 
-def deployed_models() -> dict[str, Callable[[], Any]]:
+def build_models() -> dict[str, Callable[[], Any]]:
     """A table's model, one of digits and one of signals, after a step or two of training."""
-    rng = np.random.default_rng(SEED)
-    images = rng.uniform(size=(TRAINED_ON, 1, DIGITS.size, DIGITS.size))
-    signals = rng.normal(size=(TRAINED_ON, 1, SAMPLES))
+    rng = np.random.default_rng(EXPORT_SEED)
+    images = rng.uniform(
+        size=(N_TRAINING_ROWS, 1, EXPORT_DIGIT_NETWORKS.size, EXPORT_DIGIT_NETWORKS.size)
+    )
+    signals = rng.normal(size=(N_TRAINING_ROWS, 1, SAMPLES_PER_SIGNAL))
     return {
         "table of 10 columns": lambda: _table_model(rng),
-        "digits of 12 x 12": lambda: _estimator(images, Periodic(360), DIGITS, rng),
-        "signals of 300 samples": lambda: _estimator(signals, Line(), SIGNALS, rng),
+        "digits of 12 x 12": lambda: _estimator(images, Periodic(360), EXPORT_DIGIT_NETWORKS, rng),
+        "signals of 300 samples": lambda: _estimator(signals, Line(), EXPORT_SIGNAL_NETWORKS, rng),
     }
 
 
-def python_way(model: Any, rows: Mapping[str, Array]) -> Callable[[int], object]:
+def python_predictor(model: Any, rows: Mapping[str, Array]) -> Callable[[int], object]:
     """What a user calls, with all that it checks."""
     if isinstance(model, TableModel):
         predictor = TablePredictor(model)
@@ -105,7 +111,7 @@ def python_way(model: Any, rows: Mapping[str, Array]) -> Callable[[int], object]
     return lambda count: model.predict_proba(rows["X"][:count], domain_index=rows["u"][:count])
 
 
-def network_way(graph: torch.nn.Module, rows: Mapping[str, Array]) -> Callable[[int], object]:
+def torch_predictor(graph: torch.nn.Module, rows: Mapping[str, Array]) -> Callable[[int], object]:
     """The bare torch module that is in the file, from numbers and codes."""
     tensors = [torch.from_numpy(np.ascontiguousarray(values)) for values in rows.values()]
 
@@ -116,7 +122,7 @@ def network_way(graph: torch.nn.Module, rows: Mapping[str, Array]) -> Callable[[
     return predict
 
 
-def onnx_way(session: Any, rows: Mapping[str, Array]) -> Callable[[int], object]:
+def onnx_predictor(session: Any, rows: Mapping[str, Array]) -> Callable[[int], object]:
     """The file in onnxruntime."""
     return lambda count: session.run(None, {name: v[:count] for name, v in rows.items()})
 
@@ -125,11 +131,11 @@ def _estimator(x: Array, space: Space, networks: Any, rng: np.random.Generator) 
     u = rng.uniform(0, 360, len(x))
     y = np.where(u > 180, -1, rng.integers(0, 10, len(x)))
     model = CIDAClassifier(
-        encoder=networks.encoder(space, SEED),
+        encoder=networks.encoder(space, EXPORT_SEED),
         space=space,
-        index_in_encoder=True,
+        coordinates="learned",
         steps=1,
-        random_state=SEED,
+        random_state=EXPORT_SEED,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
@@ -137,24 +143,26 @@ def _estimator(x: Array, space: Space, networks: Any, rng: np.random.Generator) 
 
 
 def _table_model(rng: np.random.Generator) -> TableModel:
-    u = rng.uniform(0, 100, TRAINED_ON)
-    numbers = rng.normal(size=(TRAINED_ON, 7))
+    u = rng.uniform(0, 100, N_TRAINING_ROWS)
+    numbers = rng.normal(size=(N_TRAINING_ROWS, 7))
     y = np.where(numbers[:, 0] > 0, "yes", "no").astype(object)
     columns: dict[str, Any] = {"u": u, "y": np.where(u > 50, "", y)}
     columns |= {f"x{k}": column for k, column in enumerate(numbers.T)}
-    columns["x0"] = np.where(rng.random(TRAINED_ON) < 0.1, np.nan, columns["x0"])
-    columns |= {name: rng.choice(["a", "b", "c"], TRAINED_ON) for name in ("kind", "place")}
+    columns["x0"] = np.where(rng.random(N_TRAINING_ROWS) < 0.1, np.nan, columns["x0"])
+    columns |= {name: rng.choice(["a", "b", "c"], N_TRAINING_ROWS) for name in ("kind", "place")}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with writing(folder / "table.parquet") as write:
+        with open_writer(folder / "table.parquet") as write:
             write(columns)
-        data = read_table(open_table(folder / "table.parquet"), Question("y", ("u",)))
-        x = np.array(read_rows(data, folder / "rows"))
+        data = read_table(open_table(folder / "table.parquet"), ColumnRoles("y", ("u",)))
+        x = np.array(encode_rows(data, folder / "rows"))
     settings = {"discriminator": "histogram", "steps": 2}
-    return TableModel.fit(data, x, hold_out(data, SEED), settings, (SEED,), _unwatched)
+    return TableModel.fit(
+        data, x, hold_out(data, EXPORT_SEED), settings, (EXPORT_SEED,), _no_callbacks
+    )
 
 
-class _Unwatched:
+class _NoCallbacks:
     def __enter__(self) -> tuple[()]:
         return ()
 
@@ -162,5 +170,5 @@ class _Unwatched:
         return None
 
 
-def _unwatched(seed: int) -> Any:
-    return _Unwatched()
+def _no_callbacks(seed: int) -> Any:
+    return _NoCallbacks()

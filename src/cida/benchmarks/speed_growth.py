@@ -16,31 +16,31 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from cida.arrays import map_array
-from cida.batch import Rows
 from cida.benchmarks.speed import (
     Effort,
-    Figure,
-    Times,
-    clock,
-    in_a_child,
-    in_turns,
+    Measurement,
+    RoundTimings,
+    measure_interleaved,
+    read_clock,
+    run_in_subprocess,
     step_ms,
 )
+from cida.data import IndexedDataset
 from cida.estimators import CIDAClassifier, CidaWarning
 from cida.games import Game
+from cida.io.arrays import map_array
 from cida.scratch import parts, to_be_dealt
-from cida.space import line_space
-from cida.training import Training, isolated
+from cida.spaces import make_line_space
+from cida.training import TrainingConfig, seeded
 
 __all__ = [
-    "Grown",
+    "GrowthMeasurement",
     "class_figures",
-    "dealt_times",
     "dimension_figures",
-    "grown",
     "growth_figures",
     "mapped_rows",
+    "measure_growth",
+    "measure_steps",
     "memory_mb",
     "row_figures",
     "write_rows",
@@ -49,21 +49,23 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
 
-ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
-FLAT_FROM = 100_000  # below, what is done once counts for more than what is done a row
-FLAT = 1.2
-COLUMNS = 20
-DIMENSIONS = (1, 2, 4, 8, 16)
-CLASSES = (2, 10, 100, 1000)
-FEW_ROWS = 20_000
-PREDICTED = 100_000  # rows at a time
-STEPS = 50  # of a fit whose other costs are asked for
-BATCH = 128
-DEALT = BATCH + BATCH // 2  # rows of a step: everyone's and the source's
+GROWTH_ROW_COUNTS = (10_000, 100_000, 1_000_000, 10_000_000)
+MIN_FLAT_ROWS = 100_000  # below, what is done once counts for more than what is done a row
+MAX_FLAT_RATIO = 1.2
+N_GROWTH_COLUMNS = 20
+INDEX_DIMENSIONS = (1, 2, 4, 8, 16)
+CLASS_COUNTS = (2, 10, 100, 1000)
+N_GAME_ROWS = 20_000
+PREDICTION_CHUNK_ROWS = 100_000  # rows at a time
+GROWTH_FIT_STEPS = 50  # of a fit whose other costs are asked for
+GROWTH_BATCH_SIZE = 128
+ROWS_PER_STEP = (
+    GROWTH_BATCH_SIZE + GROWTH_BATCH_SIZE // 2
+)  # rows of a step: everyone's and the source's
 
 
 @dataclass(frozen=True)
-class Grown:
+class GrowthMeasurement:
     """What so many mapped rows took, in microseconds and megabytes.
 
     ``fit_us`` is of one row of the file in all that comes before and after the steps of a fit,
@@ -75,11 +77,11 @@ class Grown:
     rows: int
     fit_us: float
     predict_us: float
-    anon_mb: float
-    more_mb: float
+    peak_anon_mb: float
+    added_mb: float
 
 
-def growth_figures(effort: Effort) -> Iterator[Figure]:
+def growth_figures(effort: Effort) -> Iterator[Measurement]:
     """All that grows in a training."""
     yield from row_figures(effort)
     yield from dimension_figures(effort)
@@ -89,7 +91,7 @@ def growth_figures(effort: Effort) -> Iterator[Figure]:
 # --- rows ----------------------------------------------------------------------------------------
 
 
-def row_figures(effort: Effort, counts: Sequence[int] = ROWS) -> Iterator[Figure]:
+def row_figures(effort: Effort, counts: Sequence[int] = GROWTH_ROW_COUNTS) -> Iterator[Measurement]:
     """Time and memory with the rows of mapped files, in processes of their own."""
     threads = torch.get_num_threads()
     with tempfile.TemporaryDirectory() as name:
@@ -97,40 +99,45 @@ def row_figures(effort: Effort, counts: Sequence[int] = ROWS) -> Iterator[Figure
         for rows, folder in folders.items():
             folder.mkdir()
             write_rows(folder, rows)
-        found = [_whole(in_a_child(grown, folder, threads)) for folder in folders.values()]
-        dealt = _whole(in_a_child(dealt_times, folders, effort.share(4), threads))
-    for one in found:
+        measurements = [
+            _require_result(run_in_subprocess(measure_growth, folder, threads))
+            for folder in folders.values()
+        ]
+        step_timings = _require_result(
+            run_in_subprocess(measure_steps, folders, effort.scaled_steps(4), threads)
+        )
+    for one in measurements:
         what = f"{one.rows:,} rows"
-        time_us = 1000 * dealt.ms(str(one.rows)) / DEALT
-        yield Figure(f"{what}, training", time_us, "us a dealt row")
-        yield Figure(f"{what}, beside the steps", one.fit_us, "us a row")
-        yield Figure(f"{what}, prediction", one.predict_us, "us a row")
-        beside = f"{one.more_mb:.0f} MB beyond Python, torch and a small fit"
-        yield Figure(f"{what}, memory of its own", one.anon_mb, "MB", beside=beside)
-    flat = [one for one in found if one.rows >= FLAT_FROM]
+        time_us = 1000 * step_timings.median_ms(str(one.rows)) / ROWS_PER_STEP
+        yield Measurement(f"{what}, training", time_us, "us a dealt row")
+        yield Measurement(f"{what}, beside the steps", one.fit_us, "us a row")
+        yield Measurement(f"{what}, prediction", one.predict_us, "us a row")
+        beside = f"{one.added_mb:.0f} MB beyond Python, torch and a small fit"
+        yield Measurement(f"{what}, memory of its own", one.peak_anon_mb, "MB", note=beside)
+    flat = [one for one in measurements if one.rows >= MIN_FLAT_ROWS]
     if len(flat) > 1:
         first, last = flat[0], flat[-1]
         ratios = {
-            "time of a dealt row": dealt.ratio(str(last.rows), str(first.rows)),
+            "time of a dealt row": step_timings.median_ratio(str(last.rows), str(first.rows)),
             "time beside the steps, a row": last.fit_us / first.fit_us,
             "time of a predicted row": last.predict_us / first.predict_us,
-            "memory of its own": last.anon_mb / first.anon_mb,
+            "memory of its own": last.peak_anon_mb / first.peak_anon_mb,
         }
         words = f"from {first.rows:,} to {last.rows:,} rows"
         for what, ratio in ratios.items():
-            yield Figure(f"{what}, {words}", ratio, "times", FLAT)
+            yield Measurement(f"{what}, {words}", ratio, "times", MAX_FLAT_RATIO)
 
 
-def _whole(found: T | None) -> T:
-    if found is None:
+def _require_result(result: T | None) -> T:
+    if result is None:
         raise ChildProcessError("a training on mapped rows was killed; is there memory enough?")
-    return found
+    return result
 
 
 def write_rows(folder: Path, rows: int, seed: int = 0) -> None:
     """X, y and u of a drifting table as npy files, written part by part."""
     generator = np.random.default_rng(seed)
-    shapes = {"X": ("<f4", (rows, COLUMNS)), "y": ("<i8", (rows,)), "u": ("<f8", (rows,))}
+    shapes = {"X": ("<f4", (rows, N_GROWTH_COLUMNS)), "y": ("<i8", (rows,)), "u": ("<f8", (rows,))}
     files = {name: (folder / f"{name}.npy").open("wb") for name in shapes}
     for name, (kind, shape) in shapes.items():
         header = {"descr": kind, "fortran_order": False, "shape": shape}
@@ -144,13 +151,13 @@ def write_rows(folder: Path, rows: int, seed: int = 0) -> None:
 
 def _part(rows: int, generator: np.random.Generator) -> dict[str, Array]:
     u = generator.uniform(0, 1, rows)
-    x = generator.standard_normal((rows, COLUMNS), dtype=np.float32)
+    x = generator.standard_normal((rows, N_GROWTH_COLUMNS), dtype=np.float32)
     y = np.where(u > 0.5, -1, x[:, 0] + x[:, 1] > 0)
-    x += (3 * u[:, None] * (np.arange(COLUMNS) % 3)).astype(np.float32)
+    x += (3 * u[:, None] * (np.arange(N_GROWTH_COLUMNS) % 3)).astype(np.float32)
     return {"X": x, "y": y, "u": u}
 
 
-def mapped_rows(folder: Path) -> Rows:
+def mapped_rows(folder: Path) -> IndexedDataset:
     """The rows of `write_rows`; nothing but what a batch asks for is in memory."""
     x, y, u = (
         torch.from_numpy(to_be_dealt(map_array(folder / f"{name}.npy", "c")))
@@ -159,54 +166,68 @@ def mapped_rows(folder: Path) -> Rows:
     labelled = torch.from_numpy(np.memmap(folder / "labelled", bool, "w+", shape=(len(y),)))
     for part in parts(len(y)):
         labelled[part] = y[part] >= 0
-    return Rows(x, y, u, labelled)
+    return IndexedDataset(x, y, u, labelled)
 
 
-def grown(folder: Path, threads: int) -> Grown:
+def measure_growth(folder: Path, threads: int) -> GrowthMeasurement:
     """A fit of few steps and a prediction of these rows, in this process."""
     torch.set_num_threads(threads)
     _warm_up()
     before = memory_mb()
-    with warnings.catch_warnings(), watching_memory() as most:
+    with warnings.catch_warnings(), track_peak_memory() as most:
         warnings.simplefilter("ignore", CidaWarning)
-        started = clock()
+        started = read_clock()
         rows = mapped_rows(folder)
         times: list[float] = []
-        model = _model(steps=STEPS, callbacks=[lambda event: times.append(clock())]).fit_rows(rows)
-        steps = (times[-1] - times[0]) * STEPS / (STEPS - 1)  # an event a step
-        beside = clock() - started - steps
-        few = min(len(rows), 10 * PREDICTED)
-        started = clock()
-        for start in range(0, few, PREDICTED):
-            place = slice(start, start + PREDICTED)
+        model = _model(
+            steps=GROWTH_FIT_STEPS, callbacks=[lambda event: times.append(read_clock())]
+        ).fit_dataset(rows)
+        steps = (
+            (times[-1] - times[0]) * GROWTH_FIT_STEPS / (GROWTH_FIT_STEPS - 1)
+        )  # an event a step
+        beside = read_clock() - started - steps
+        few = min(len(rows), 10 * PREDICTION_CHUNK_ROWS)
+        started = read_clock()
+        for start in range(0, few, PREDICTION_CHUNK_ROWS):
+            place = slice(start, start + PREDICTION_CHUNK_ROWS)
             model.predict(rows.x[place].numpy(), domain_index=rows.u[place].numpy())
-        predicted = clock() - started
-    return Grown(
+        predicted = read_clock() - started
+    return GrowthMeasurement(
         rows=len(rows),
         fit_us=1e6 * beside / len(rows),
         predict_us=1e6 * predicted / few,
-        anon_mb=most[0],
-        more_mb=most[0] - before,
+        peak_anon_mb=most[0],
+        added_mb=most[0] - before,
     )
 
 
-def dealt_times(folders: Mapping[int, Path], steps: int, threads: int) -> Times:
+def measure_steps(folders: Mapping[int, Path], steps: int, threads: int) -> RoundTimings:
     """Milliseconds of a step on the rows of each folder, by how many they are, in turns."""
     torch.set_num_threads(threads)
-    training = Training(steps=2 * steps, batch_size=BATCH, source_batch_size=BATCH // 2, events=2)
+    training = TrainingConfig(
+        steps=2 * steps,
+        batch_size=GROWTH_BATCH_SIZE,
+        source_batch_size=GROWTH_BATCH_SIZE // 2,
+        events=2,
+    )
     measures = {}
-    with isolated(0), warnings.catch_warnings():
+    with seeded(0), warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
         for count, folder in folders.items():
             rows = mapped_rows(folder)
-            game = _model(steps=1).fit_rows(rows).game_
-            measures[str(count)] = partial(step_ms, game, rows, training, clock)
-        return in_turns(measures)
+            game = _model(steps=1).fit_dataset(rows).game_
+            measures[str(count)] = partial(step_ms, game, rows, training, read_clock)
+        return measure_interleaved(measures)
 
 
 def _model(steps: int, **more: Any) -> CIDAClassifier:
     return CIDAClassifier(
-        "histogram", index_in_encoder=False, steps=steps, random_state=0, batch_size=BATCH, **more
+        "histogram",
+        coordinates="raw",
+        steps=steps,
+        random_state=0,
+        batch_size=GROWTH_BATCH_SIZE,
+        **more,
     )
 
 
@@ -216,30 +237,30 @@ def _warm_up() -> None:
         warnings.simplefilter("ignore", CidaWarning)
         write_rows(Path(folder), 2000)
         rows = mapped_rows(Path(folder))
-        model = _model(steps=20).fit_rows(rows)
+        model = _model(steps=20).fit_dataset(rows)
         model.predict(rows.x.numpy(), domain_index=rows.u.numpy())
 
 
 @contextmanager
-def watching_memory() -> Iterator[list[float]]:
+def track_peak_memory() -> Iterator[list[float]]:
     """Inside, a thread looks how much memory of its own the process has, and keeps the most.
 
     What is mapped from files is not counted: the system takes it back when it needs it.
     """
-    most, done = [memory_mb()], threading.Event()
+    peak, done = [memory_mb()], threading.Event()
 
     def watch() -> None:
         while not done.wait(0.005):
-            most[0] = max(most[0], memory_mb())
+            peak[0] = max(peak[0], memory_mb())
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield most
+        yield peak
     finally:
         done.set()
         thread.join()
-        most[0] = max(most[0], memory_mb())
+        peak[0] = max(peak[0], memory_mb())
 
 
 def memory_mb() -> float:
@@ -251,51 +272,58 @@ def memory_mb() -> float:
 # --- numbers of u, classes -----------------------------------------------------------------------
 
 
-def dimension_figures(effort: Effort) -> Iterator[Figure]:
+def dimension_figures(effort: Effort) -> Iterator[Measurement]:
     """A step with u of several numbers, and how many times that with one."""
-    yield from _against_first("u of {} numbers", DIMENSIONS, _indexed, effort)
+    yield from _compare_with_first(
+        "u of {} numbers", INDEX_DIMENSIONS, _game_by_index_width, effort
+    )
 
 
-def class_figures(effort: Effort) -> Iterator[Figure]:
+def class_figures(effort: Effort) -> Iterator[Measurement]:
     """A step with many classes, and how many times that with two."""
-    yield from _against_first("{} classes", CLASSES, _classed, effort)
+    yield from _compare_with_first("{} classes", CLASS_COUNTS, _game_by_classes, effort)
 
 
-def _against_first(
-    words: str, counts: Sequence[int], made: Callable[[int], tuple[Game, Rows]], effort: Effort
-) -> Iterator[Figure]:
-    steps = effort.share(4)
-    training = Training(steps=2 * steps, events=2)
-    with isolated(0):
-        games = {str(count): made(count) for count in counts}
+def _compare_with_first(
+    words: str,
+    counts: Sequence[int],
+    make_game: Callable[[int], tuple[Game, IndexedDataset]],
+    effort: Effort,
+) -> Iterator[Measurement]:
+    steps = effort.scaled_steps(4)
+    training = TrainingConfig(steps=2 * steps, events=2)
+    with seeded(0):
+        games = {str(count): make_game(count) for count in counts}
         measures = {
-            name: partial(step_ms, game, rows, training, clock)
+            name: partial(step_ms, game, rows, training, read_clock)
             for name, (game, rows) in games.items()
         }
-        found = in_turns(measures)
+        timings = measure_interleaved(measures)
     for count in counts:
-        ratio = found.ratio(str(count), str(counts[0]))
-        beside = f"{found.ms(str(count)):.2f} ms a step"
-        yield Figure(words.format(count), ratio, f"x that of {counts[0]}", beside=beside)
+        ratio = timings.median_ratio(str(count), str(counts[0]))
+        beside = f"{timings.median_ms(str(count)):.2f} ms a step"
+        yield Measurement(words.format(count), ratio, f"x that of {counts[0]}", note=beside)
 
 
-def _indexed(numbers: int) -> tuple[Game, Rows]:
-    return _played(numbers, 2)
+def _game_by_index_width(numbers: int) -> tuple[Game, IndexedDataset]:
+    return _make_game(numbers, 2)
 
 
-def _classed(classes: int) -> tuple[Game, Rows]:
-    return _played(1, classes)
+def _game_by_classes(classes: int) -> tuple[Game, IndexedDataset]:
+    return _make_game(1, classes)
 
 
-def _played(numbers: int, classes: int) -> tuple[Game, Rows]:
+def _make_game(numbers: int, classes: int) -> tuple[Game, IndexedDataset]:
     generator = np.random.default_rng(0)
-    u = torch.from_numpy(generator.uniform(0, 1, (FEW_ROWS, numbers)))
-    x = torch.from_numpy(generator.standard_normal((FEW_ROWS, COLUMNS), dtype=np.float32))
-    y = torch.from_numpy(generator.integers(0, classes, FEW_ROWS))
+    u = torch.from_numpy(generator.uniform(0, 1, (N_GAME_ROWS, numbers)))
+    x = torch.from_numpy(
+        generator.standard_normal((N_GAME_ROWS, N_GROWTH_COLUMNS), dtype=np.float32)
+    )
+    y = torch.from_numpy(generator.integers(0, classes, N_GAME_ROWS))
     y[:classes] = torch.arange(classes)
-    labelled = (u[:, 0] < 0.5) | (torch.arange(FEW_ROWS) < classes)
-    rows = Rows(x, y, u, labelled)
-    model = _model(steps=1).set_params(space=line_space(numbers))
+    labelled = (u[:, 0] < 0.5) | (torch.arange(N_GAME_ROWS) < classes)
+    rows = IndexedDataset(x, y, u, labelled)
+    model = _model(steps=1).set_params(space=make_line_space(numbers))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
-        return model.fit_rows(rows).game_, rows
+        return model.fit_dataset(rows).game_, rows

@@ -20,45 +20,54 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
-from cida.benchmarks.recipes import Recipe, recipes
+from cida.benchmarks.recipes import Recipe, build_recipes
 from cida.benchmarks.rotating import ROTATING_MNIST
 from cida.benchmarks.speed import (
-    ROUNDS,
+    N_ROUNDS,
     Effort,
-    Figure,
-    in_a_child,
-    in_turns,
+    Measurement,
     mean_ms,
+    measure_interleaved,
+    run_in_subprocess,
     step_ms,
 )
-from cida.datasets.rotating import INTERVAL_DEGREES, Digits, RotatingRows, fresh_angles
+from cida.datasets.rotating import (
+    INTERVAL_DEGREES,
+    Digits,
+    RotatingDataset,
+    make_fresh_angle_dataset,
+)
 from cida.games import Adversarial
 from cida.images import rotate_degrees
 from cida.networks import ImageEncoder
-from cida.training import Training, isolated
+from cida.training import TrainingConfig, seeded
 
 __all__ = [
     "PlainLoop",
     "bfloat16_time",
-    "digits_to_time",
     "image_figures",
     "image_game",
     "image_times",
+    "make_timing_digits",
 ]
 
-OURS, PLAIN = "cida's loop against a plain PyTorch loop", "plain loop"
-PLAIN_LIMIT = 3.0
-STEPS_ONE_IN = 10  # a step on images takes about so many times as long as one on Circle
-BILINEAR, NEAREST, PIL = "rotation, bilinear", "rotation, nearest", "rotation, PIL one by one"
-BFLOAT16 = "encoder in bfloat16"
-HALF = "the same with --precision bf16"
+CIDA_LOOP, PLAIN_LOOP = "cida's loop against a plain PyTorch loop", "plain loop"
+MIN_SPEEDUP_OVER_PLAIN = 3.0
+IMAGE_STEPS_DIVISOR = 10  # a step on images takes about so many times as long as one on Circle
+BILINEAR_ROTATION, NEAREST_ROTATION, PIL_ROTATION = (
+    "rotation, bilinear",
+    "rotation, nearest",
+    "rotation, PIL one by one",
+)
+BFLOAT16_ENCODER = "encoder in bfloat16"
+BFLOAT16_LOOP = "the same with --precision bf16"
 
 
-def image_figures(effort: Effort) -> Iterator[Figure]:
+def image_figures(effort: Effort) -> Iterator[Measurement]:
     """Both loops, the rotations, and the encoder in bfloat16."""
-    steps = effort.share(STEPS_ONE_IN)
+    steps = effort.scaled_steps(IMAGE_STEPS_DIVISOR)
     half = bfloat16_time(steps)
-    yield from image_times(steps, workers=effort.workers, half=half is not None)
+    yield from image_times(steps, workers=effort.workers, with_bfloat16=half is not None)
     if half is not None:
         yield half
 
@@ -68,62 +77,74 @@ def image_times(
     images: int = 4000,
     batch_size: int | None = None,
     workers: int = 2,
-    rounds: int = ROUNDS,
-    half: bool = False,
-) -> list[Figure]:
+    rounds: int = N_ROUNDS,
+    with_bfloat16: bool = False,
+) -> list[Measurement]:
     """Both loops and the rotations, on the networks and the batch of Rotating MNIST.
 
     An image is a row that is dealt. ``workers`` are the processes of each of the plain loop's two
     data loaders; where it has none, it turns its images itself. With ``half`` our loop is also
     measured in bfloat16.
     """
-    with isolated(0):
-        digits = digits_to_time(images)
-        rows = fresh_angles(digits, 0)
+    with seeded(0):
+        digits = make_timing_digits(images)
+        rows = make_fresh_angle_dataset(digits, 0)
         game, training = image_game(rows, steps, batch_size)
         plain = PlainLoop(game, digits, training, workers)
         batch = training.source_batch_size + training.batch_size
         measures: dict[str, Callable[[], float]] = {
-            OURS: lambda: step_ms(game, rows, training),
-            PLAIN: lambda: plain.step_ms(steps),
+            CIDA_LOOP: lambda: step_ms(game, rows, training),
+            PLAIN_LOOP: lambda: plain.step_ms(steps),
         }
-        if half:
+        if with_bfloat16:
             in_half = replace(training, precision="bf16")
-            measures[HALF] = lambda: step_ms(game, rows, in_half)
+            measures[BFLOAT16_LOOP] = lambda: step_ms(game, rows, in_half)
         for name, turn in _rotations(digits, batch).items():
             measures[name] = partial(mean_ms, turn, steps)
-        found = in_turns(measures, rounds)
+        timings = measure_interleaved(measures, rounds)
 
     def speed(name: str) -> str:
-        return f"{1000 * batch / found.ms(name):,.0f} images/s, {found.ms(name):.2f} ms a batch"
+        return (
+            f"{1000 * batch / timings.median_ms(name):,.0f} images/s, "
+            f"{timings.median_ms(name):.2f} ms a batch"
+        )
 
-    both = f"{speed(OURS)}; plain {speed(PLAIN)}"
-    pil = found.ratio(PIL, BILINEAR)
+    both = f"{speed(CIDA_LOOP)}; plain {speed(PLAIN_LOOP)}"
+    pil = timings.median_ratio(PIL_ROTATION, BILINEAR_ROTATION)
     return [
-        Figure(OURS, found.ratio(PLAIN, OURS), "x plain", PLAIN_LIMIT, least=True, beside=both),
+        Measurement(
+            CIDA_LOOP,
+            timings.median_ratio(PLAIN_LOOP, CIDA_LOOP),
+            "x plain",
+            MIN_SPEEDUP_OVER_PLAIN,
+            is_minimum=True,
+            note=both,
+        ),
         *(
-            Figure(
+            Measurement(
                 name,
-                found.ratio(PLAIN, name),
+                timings.median_ratio(PLAIN_LOOP, name),
                 "x plain",
-                PLAIN_LIMIT,
-                least=True,
-                beside=speed(name),
+                MIN_SPEEDUP_OVER_PLAIN,
+                is_minimum=True,
+                note=speed(name),
             )
-            for name in ((HALF,) if half else ())
+            for name in ((BFLOAT16_LOOP,) if with_bfloat16 else ())
         ),
         *(
-            Figure(name, 100 * found.ratio(name, OURS), "% of a step", beside=speed(name))
-            for name in (BILINEAR, NEAREST)
+            Measurement(
+                name, 100 * timings.median_ratio(name, CIDA_LOOP), "% of a step", note=speed(name)
+            )
+            for name in (BILINEAR_ROTATION, NEAREST_ROTATION)
         ),
-        Figure(PIL, pil, "x bilinear", beside=speed(PIL)),
+        Measurement(PIL_ROTATION, pil, "x bilinear", note=speed(PIL_ROTATION)),
     ]
 
 
 # --- the data ------------------------------------------------------------------------------------
 
 
-def digits_to_time(count: int) -> Digits:
+def make_timing_digits(count: int) -> Digits:
     """So many digits like MNIST's, with no download: scikit-learn's, enlarged, over and over."""
     grey, labels = load_digits(return_X_y=True)
     which = np.arange(count) % len(grey)
@@ -137,25 +158,25 @@ def digits_to_time(count: int) -> Digits:
 
 
 def _recipe() -> Recipe:
-    return recipes(ROTATING_MNIST, "best")["histogram"]
+    return build_recipes(ROTATING_MNIST, "best")["histogram"]
 
 
 def image_game(
-    rows: RotatingRows, steps: int, batch_size: int | None
-) -> tuple[Adversarial, Training]:
+    rows: RotatingDataset, steps: int, batch_size: int | None
+) -> tuple[Adversarial, TrainingConfig]:
     """The game, and a training of twice the steps: `step_ms` times the second half."""
     source = None if batch_size is None else batch_size // 2
     recipe = _recipe().with_settings(steps=1, batch_size=batch_size, source_batch_size=source)
-    game = recipe.model(0).fit_rows(rows).game_
+    game = recipe.build_model(0).fit_dataset(rows).game_
     assert isinstance(game, Adversarial)
     chosen = recipe.settings
-    return game, Training(
+    return game, TrainingConfig(
         steps=2 * steps,
         batch_size=chosen["batch_size"],
         source_batch_size=chosen["source_batch_size"],
         learning_rate=chosen["learning_rate"],
-        averaging=chosen["averaging"],
-        balance_bins=chosen["balance_bins"],
+        ema_decay=chosen["ema_decay"],
+        n_balance_bins=chosen["n_balance_bins"],
         curriculum=0.0,  # its stages would all fall into these few steps; the plain loop has none
         events=2,
     )
@@ -164,7 +185,7 @@ def image_game(
 # --- a plain loop --------------------------------------------------------------------------------
 
 
-class TurnedDigits(Dataset[tuple[Tensor, int, float]]):
+class RotatedDigits(Dataset[tuple[Tensor, int, float]]):
     """Digits one by one, each turned to a random angle by PIL, as data sets are mostly written."""
 
     def __init__(self, digits: Digits, low: float, high: float) -> None:
@@ -177,13 +198,13 @@ class TurnedDigits(Dataset[tuple[Tensor, int, float]]):
 
     def __getitem__(self, i: int) -> tuple[Tensor, int, float]:
         angle = random.uniform(self.low, self.high)
-        return turned_by_pil(self.images[i], angle), self.labels[i], angle
+        return rotate_with_pil(self.images[i], angle), self.labels[i], angle
 
 
-def turned_by_pil(image: np.ndarray[Any, Any], angle: float) -> Tensor:
+def rotate_with_pil(image: np.ndarray[Any, Any], angle: float) -> Tensor:
     """One image, bytes in and floats out, turned anticlockwise by so many degrees."""
-    turned = Image.fromarray(image).rotate(angle, resample=Image.Resampling.BILINEAR)
-    return torch.from_numpy(np.asarray(turned, dtype=np.float32) / 255)[None]
+    rotated = Image.fromarray(image).rotate(angle, resample=Image.Resampling.BILINEAR)
+    return torch.from_numpy(np.asarray(rotated, dtype=np.float32) / 255)[None]
 
 
 class PlainImageEncoder(nn.Module):
@@ -217,7 +238,9 @@ class PlainLoop:
     on its own, for its own update. Networks (copied), batches, losses and threads are ours.
     """
 
-    def __init__(self, game: Adversarial, digits: Digits, training: Training, workers: int) -> None:
+    def __init__(
+        self, game: Adversarial, digits: Digits, training: TrainingConfig, workers: int
+    ) -> None:
         assert isinstance(game.encoder, ImageEncoder)
         self.encoder = PlainImageEncoder(game.encoder).train()
         self.predictor = copy.deepcopy(game.predictor).train()
@@ -227,12 +250,12 @@ class PlainLoop:
         self.sizes = training.source_batch_size, training.batch_size
         self.workers = workers
         half = digits[torch.arange(len(digits) // 2)]
-        self.source = TurnedDigits(half, 0, INTERVAL_DEGREES)
-        self.everyone = TurnedDigits(digits, 0, 360)
+        self.source = RotatedDigits(half, 0, INTERVAL_DEGREES)
+        self.pooled = RotatedDigits(digits, 0, 360)
         rate = training.learning_rate
         players = [*self.encoder.parameters(), *self.predictor.parameters()]
-        self.encode_optimiser = torch.optim.Adam(players, rate)
-        self.discriminate_optimiser = torch.optim.Adam(self.discriminator.parameters(), rate)
+        self.encoder_optimizer = torch.optim.Adam(players, rate)
+        self.discriminator_optimizer = torch.optim.Adam(self.discriminator.parameters(), rate)
 
     def step_ms(self, steps: int) -> float:
         """Milliseconds a step once the loaders run steadily.
@@ -247,18 +270,18 @@ class PlainLoop:
 
     def batches(self, count: int) -> Iterator[tuple[Any, Any]]:
         """Pairs of batches, one loader for each kind, with no pause between epochs."""
-        kinds = zip((self.source, self.everyone), self.sizes, strict=True)
+        kinds = zip((self.source, self.pooled), self.sizes, strict=True)
         return zip(*(self._loader(data, size, count) for data, size in kinds), strict=True)
 
-    def _loader(self, data: TurnedDigits, size: int, count: int) -> DataLoader[Any]:
+    def _loader(self, data: RotatedDigits, size: int, count: int) -> DataLoader[Any]:
         # Shuffles anew at each epoch's end; these few digits would end one all the time.
         order = RandomSampler(data, num_samples=size * count)
         return DataLoader(data, size, sampler=order, num_workers=self.workers)
 
-    def step(self, source: Sequence[Tensor], everyone: Sequence[Tensor]) -> dict[str, float]:
+    def step(self, source: Sequence[Tensor], pooled: Sequence[Tensor]) -> dict[str, float]:
         """One round of updates; gives the losses, to be logged."""
         x_source, y, u_source = source
-        x, _, u = everyone
+        x, _, u = pooled
         head = self.discriminator
         target = head.target(u[:, None]).float()
         losses = {}
@@ -266,18 +289,18 @@ class PlainLoop:
         z = self._encode(x, u).detach()
         for _ in range(self.discriminator_steps):
             loss = head.score(head(z), target).mean()
-            self.discriminate_optimiser.zero_grad()
+            self.discriminator_optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            self.discriminate_optimiser.step()
+            self.discriminator_optimizer.step()
             losses["discriminator"] = loss.item()
 
         output = self.predictor(self._encode(x_source, u_source))
         prediction = nn.functional.cross_entropy(output, y)
         adversarial = head.score(head(self._encode(x, u)), target).mean()
         loss = prediction - self.lambda_d * adversarial
-        self.encode_optimiser.zero_grad()
+        self.encoder_optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        self.encode_optimiser.step()
+        self.encoder_optimizer.step()
         return {**losses, "prediction": prediction.item(), "adversarial": adversarial.item()}
 
     def _encode(self, x: Tensor, u: Tensor) -> Tensor:
@@ -294,27 +317,31 @@ def _rotations(digits: Digits, batch: int) -> dict[str, Callable[[], object]]:
     angles = 360 * torch.rand(batch, dtype=torch.float64)
     one_by_one = list(zip(images[:, 0].numpy(), angles.tolist(), strict=True))
     return {
-        BILINEAR: lambda: rotate_degrees(images.float() / 255, angles),
-        NEAREST: lambda: rotate_degrees(images.float() / 255, angles, nearest=True),
-        PIL: lambda: torch.stack([turned_by_pil(image, angle) for image, angle in one_by_one]),
+        BILINEAR_ROTATION: lambda: rotate_degrees(images.float() / 255, angles),
+        NEAREST_ROTATION: lambda: rotate_degrees(images.float() / 255, angles, nearest=True),
+        PIL_ROTATION: lambda: torch.stack(
+            [rotate_with_pil(image, angle) for image, angle in one_by_one]
+        ),
     }
 
 
 # --- bfloat16 ------------------------------------------------------------------------------------
 
 
-def bfloat16_time(steps: int = 10, batch: int = 256) -> Figure | None:
+def bfloat16_time(steps: int = 10, batch: int = 256) -> Measurement | None:
     """The encoder, forward and backward, with its convolutions in bfloat16, against float32.
 
     None says that it crashed: some processors announce bfloat16 and then stop at an illegal
     instruction.
     """
-    pairs = in_a_child(_encoder_pairs, steps, batch, torch.get_num_threads())
+    pairs = run_in_subprocess(_encoder_pairs, steps, batch, torch.get_num_threads())
     if pairs is None:
         return None
     half, full = (median(times) for times in zip(*pairs, strict=True))
     ratio = median(half / full for half, full in pairs)
-    return Figure(BFLOAT16, ratio, "x float32", beside=f"{half:.2f} ms over {full:.2f} ms")
+    return Measurement(
+        BFLOAT16_ENCODER, ratio, "x float32", note=f"{half:.2f} ms over {full:.2f} ms"
+    )
 
 
 def _encoder_pairs(steps: int, batch: int, threads: int) -> list[tuple[float, float]]:
@@ -322,7 +349,7 @@ def _encoder_pairs(steps: int, batch: int, threads: int) -> list[tuple[float, fl
     torch.set_num_threads(threads)
     recipe = _recipe()
     space = recipe.settings["space"]
-    with isolated(0):
+    with seeded(0):
         x = torch.rand(batch, 1, recipe.networks.size, recipe.networks.size)
         index = space.embed(360 * torch.rand(batch, 1, dtype=torch.float64)).float()
         full, half = (recipe.networks.encoder(space, 0).train() for _ in range(2))
@@ -335,5 +362,5 @@ def _encoder_pairs(steps: int, batch: int, threads: int) -> list[tuple[float, fl
         passes = [partial(pass_through, encoder) for encoder in (half, full)]
         for once in passes:
             once()
-        rounds = [[mean_ms(each, steps) for each in passes] for _ in range(ROUNDS)]
+        rounds = [[mean_ms(each, steps) for each in passes] for _ in range(N_ROUNDS)]
     return [(in_half, in_full) for in_half, in_full in rounds]

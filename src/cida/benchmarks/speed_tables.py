@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cida.benchmarks.speed import Effort, Figure
-from cida.benchmarks.speed_process import measured
+from cida.benchmarks.speed import Effort, Measurement
+from cida.benchmarks.speed_process import measure_command
 
 __all__ = ["TableTime", "table_figures", "table_times", "write_big_table"]
 
-COLUMNS = 20
-ROWS = (20_000, 200_000, 2_000_000)
-AT_ONCE = 100_000
-STEPS = "1000"  # the same for all: what grows is reading, encoding and predicting
+N_TABLE_COLUMNS = 20
+TABLE_ROW_COUNTS = (20_000, 200_000, 2_000_000)
+ROWS_PER_WRITE = 100_000
+FIT_STEPS = "1000"  # the same for all: what grows is reading, encoding and predicting
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class TableTime:
         return self.rows / self.seconds
 
 
-def table_figures(effort: Effort) -> Iterator[Figure]:
+def table_figures(effort: Effort) -> Iterator[Measurement]:
     """Rows a second of both commands on tables of 20,000 to 2,000,000 rows."""
-    for one in table_times(ROWS):
+    for one in table_times(TABLE_ROW_COUNTS):
         beside = f"{one.seconds:.1f} s, {one.peak_gb:.2f} GB at most with the pages of files"
-        yield Figure(f"cida {one.verb}, {one.rows:,} rows", one.rate, "rows/s", beside=beside)
+        yield Measurement(f"cida {one.verb}, {one.rows:,} rows", one.rate, "rows/s", note=beside)
 
 
 def table_times(counts: Sequence[int]) -> Iterator[TableTime]:
@@ -59,21 +59,21 @@ def table_times(counts: Sequence[int]) -> Iterator[TableTime]:
                 "--index",
                 "u",
                 "--steps",
-                STEPS,
+                FIT_STEPS,
                 "--out",
                 run,
             ]
-            yield TableTime(rows, "fit", *measured(fit))
+            yield TableTime(rows, "fit", *measure_command(fit))
             out = Path(folder, "predicted.parquet")
-            yield TableTime(rows, "predict", *measured(["predict", run, data, "--out", out]))
+            yield TableTime(rows, "predict", *measure_command(["predict", run, data, "--out", out]))
 
 
 def write_big_table(path: Path, rows: int, seed: int = 0) -> None:
     """A drifting table: 17 numbers, one with holes, and a category; labels where u is below 0.5."""
     generator = np.random.default_rng(seed)
     writer = None
-    for start in range(0, rows, AT_ONCE):
-        table = _part(min(AT_ONCE, rows - start), generator)
+    for start in range(0, rows, ROWS_PER_WRITE):
+        table = _part(min(ROWS_PER_WRITE, rows - start), generator)
         writer = writer or pq.ParquetWriter(path, table.schema)
         writer.write_table(table)
     if writer is not None:
@@ -82,7 +82,7 @@ def write_big_table(path: Path, rows: int, seed: int = 0) -> None:
 
 def _part(rows: int, generator: np.random.Generator) -> Any:
     u = generator.uniform(0, 1, rows)
-    x = generator.normal(size=(rows, COLUMNS - 3)).astype(np.float32)
+    x = generator.normal(size=(rows, N_TABLE_COLUMNS - 3)).astype(np.float32)
     y = np.where(x[:, 0] + x[:, 1] + generator.normal(size=rows) > 0, "yes", "no").astype(object)
     y[u > 0.5] = None
     columns = {"u": pa.array(u), "y": pa.array(y)}

@@ -9,72 +9,78 @@ from typing import Any
 import numpy as np
 import torch
 
-from cida.benchmarks.paper import RECORD
-from cida.benchmarks.recipes import AS_IN_THE_PAPER, Benchmark, Preset, Recipe, Settings
-from cida.benchmarks.samples import bin_words, expected_in_world, fingerprint, shown_world
-from cida.benchmarks.views import Shown
-from cida.datasets import World, circle, sine
-from cida.diagnostics import Expected, accuracy, score_by_bin
+from cida.benchmarks.paper import PUBLISHED_SCORES
+from cida.benchmarks.recipes import PAPER_SETTINGS, MethodSettings, Preset, Recipe, TaskSpec
+from cida.benchmarks.samples import (
+    bin_score_to_dict,
+    estimate_expected_scores,
+    hash_arrays,
+    select_display_rows,
+)
+from cida.benchmarks.views import DisplayRows
+from cida.datasets import IndexedData, make_circle, make_sine
 from cida.discriminators import Histogram
 from cida.estimators import CIDAClassifier
-from cida.space import Line
+from cida.metrics import accuracy, score_by_bin
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import Line
 
-__all__ = ["CIRCLE", "DEMO", "FRESH", "SINE", "Points"]
+__all__ = ["CIRCLE", "DEMO_RECIPES", "FRESH_SEED_OFFSET", "SINE", "ToyTaskData"]
 
 Array = np.ndarray[Any, Any]
-FRESH = 10_000  # added to a seed, it draws the points that a model was not trained on
+FRESH_SEED_OFFSET = 10_000  # added to a seed, it draws the points that a model was not trained on
 
 
 @dataclass(frozen=True)
-class Points:
+class ToyTaskData:
     """A toy world to train and to score on, and a fresh draw of the same domains to score on."""
 
-    world: World
-    fresh: World | None = None
+    data: IndexedData
+    fresh_data: IndexedData | None = None
 
     @property
     def name(self) -> str:
-        return self.world.name
+        return self.data.name
 
     def train(self, model: CIDAClassifier, oracle: bool) -> None:
-        labels = self.world.y if oracle else self.world.training_labels
-        model.fit(self.world.x, labels, domain_index=self.world.u)
+        labels = self.data.y if oracle else self.data.training_labels
+        model.fit(self.data.x, labels, domain_index=self.data.u)
 
-    def scores(self, model: CIDAClassifier) -> dict[str, Any]:
-        fresh = None if self.fresh is None else _scores(self.fresh, model)
-        return {**_scores(self.world, model), "fresh": fresh}
+    def evaluate(self, model: CIDAClassifier) -> dict[str, Any]:
+        fresh = None if self.fresh_data is None else _evaluate_on(self.fresh_data, model)
+        return {**_evaluate_on(self.data, model), "fresh": fresh}
 
     def fingerprint(self) -> str:
-        return fingerprint(self.world.x, self.world.u, self.world.training_labels)
+        return hash_arrays(self.data.x, self.data.u, self.data.training_labels)
 
-    def shown(self) -> Shown:
-        return shown_world(self.world)
+    def display_rows(self) -> DisplayRows:
+        return select_display_rows(self.data)
 
-    def expected(self, model: CIDAClassifier) -> Sequence[Expected]:
-        return expected_in_world(self.world, model)
+    def expected_scores(self, model: CIDAClassifier) -> Sequence[ExpectedScore]:
+        return estimate_expected_scores(self.data, model)
 
 
-def _scores(world: World, model: CIDAClassifier) -> dict[str, Any]:
-    predicted = model.predict(world.x, domain_index=world.u)
-    source = world.source
-    u = torch.from_numpy(world.u)[:, None]
-    domains = len(np.unique(world.u))
-    cells = score_by_bin(Line(), u, world.y, predicted, domains, accuracy)
+def _evaluate_on(data: IndexedData, model: CIDAClassifier) -> dict[str, Any]:
+    predicted = model.predict(data.x, domain_index=data.u)
+    source = data.source
+    u = torch.from_numpy(data.u)[:, None]
+    domains = len(np.unique(data.u))
+    cells = score_by_bin(Line(), u, data.y, predicted, domains, accuracy)
     return {
-        "source_accuracy": accuracy(world.y[source], predicted[source]),
-        "target_accuracy": accuracy(world.y[~source], predicted[~source]),
-        "all_accuracy": accuracy(world.y, predicted),
-        "by_index": [bin_words(cell) for cell in cells],
+        "source_accuracy": accuracy(data.y[source], predicted[source]),
+        "target_accuracy": accuracy(data.y[~source], predicted[~source]),
+        "all_accuracy": accuracy(data.y, predicted),
+        "by_index": [bin_score_to_dict(cell) for cell in cells],
     }
 
 
-PAPER: Settings = {**AS_IN_THE_PAPER, "predictor_hidden": (128, 128)}
+TOY_PAPER_SETTINGS: MethodSettings = {**PAPER_SETTINGS, "predictor_hidden": (128, 128)}
 
 # Tuned on seeds 100 and up. All methods see x in the moving frame, where 2,000 rounds are enough.
-BEST: Settings = {"index_in_encoder": "frame", "curriculum": 0.0, "steps": 2000}
+TOY_SETTINGS: MethodSettings = {"coordinates": "moving-frame", "curriculum": 0.0, "steps": 2000}
 
 
-def _best_of(bins: int) -> dict[str, Settings]:
+def _method_settings(bins: int) -> dict[str, MethodSettings]:
     """Label smoothing for the two that take each domain for a class of its own.
 
     ADDA's second half has no labels to hold it, and drifts at a rate that suits the others.
@@ -83,60 +89,72 @@ def _best_of(bins: int) -> dict[str, Settings]:
     return {"dann": head, "cdann": head, "adda": {"learning_rate": 5e-5}}
 
 
-def _circle(seed: int, protocol: str) -> Points:
-    world = circle(seed=seed)
-    return Points(world, circle(seed=seed + FRESH, scaled_as=world))
+def _draw_circle(seed: int, protocol: str) -> ToyTaskData:
+    data = make_circle(seed=seed)
+    return ToyTaskData(data, make_circle(seed=seed + FRESH_SEED_OFFSET, scaling_from=data))
 
 
-def _sine(seed: int, protocol: str) -> Points:
-    world = sine(seed=seed)
-    return Points(world, sine(seed=seed + FRESH, scaled_as=world))
+def _draw_sine(seed: int, protocol: str) -> ToyTaskData:
+    data = make_sine(seed=seed)
+    return ToyTaskData(data, make_sine(seed=seed + FRESH_SEED_OFFSET, scaling_from=data))
 
 
-PROTOCOLS = {
+TOY_PROTOCOLS = {
     "points": "training points; fresh: a second draw of the same domains, scaled as the first"
 }
 TOY_METHODS = (
-    "source-only", "adda", "dann", "cdann", "mdd", "cua", "cida", "cida-l1", "pcida", "mixture",
-    "histogram", "oracle",
-)  # fmt: skip
+    "source-only",
+    "adda",
+    "dann",
+    "cdann",
+    "mdd",
+    "cua",
+    "cida",
+    "cida-l1",
+    "pcida",
+    "mixture",
+    "histogram",
+    "oracle",
+)
 
 
-def _toy(name: str, draw: Any, domains: int, targets: int) -> Benchmark:
-    return Benchmark(
+def _toy_task(name: str, draw: Any, n_domains: int, n_target_domains: int) -> TaskSpec:
+    return TaskSpec(
         name=name,
-        draw=draw,
+        draw_data=draw,
         methods=TOY_METHODS,
         presets={
-            "best": Preset(BEST, _best_of(domains), protocol="points"),
-            "paper": Preset(PAPER, protocol="points"),
+            "best": Preset(TOY_SETTINGS, _method_settings(n_domains), protocol="points"),
+            "paper": Preset(TOY_PAPER_SETTINGS, protocol="points"),
         },
-        protocols=PROTOCOLS,
-        bins=domains,
-        domains=domains,
-        cua_stages=targets + 1,  # the source alone comes first
-        records=RECORD[name],
+        protocols=TOY_PROTOCOLS,
+        n_histogram_bins=n_domains,
+        domain_classes=n_domains,
+        n_cua_stages=n_target_domains + 1,  # the source alone comes first
+        published_scores=PUBLISHED_SCORES[name],
     )
 
 
-CIRCLE = _toy("circle", _circle, 30, 24)
-SINE = _toy("sine", _sine, 12, 7)
+CIRCLE = _toy_task("circle", _draw_circle, 30, 24)
+SINE = _toy_task("sine", _draw_sine, 12, 7)
 
 # The demo: the game on its own, without the frame, and last the estimator as it comes. The heads
 # that see only a moment or two need the curriculum and a discriminator that keeps up, or they fold
 # far domains onto near ones.
-_ALONE = {"index_in_encoder": False}
-_KEEP_UP = {**_ALONE, "curriculum": 0.9, "discriminator_steps": 3}
+_GAME_ONLY = {"coordinates": "raw"}
+_STRONG_DISCRIMINATOR = {**_GAME_ONLY, "curriculum": 0.9, "discriminator_steps": 3}
 
-DEMO = {
+DEMO_RECIPES = {
     recipe.method: recipe
     for recipe in (
-        Recipe("source-only", "Source-Only", {"discriminator": None, **_ALONE}),
-        Recipe("cida", "CIDA (L2)", {"discriminator": "l2", **_KEEP_UP}),
+        Recipe("source-only", "Source-Only", {"discriminator": None, **_GAME_ONLY}),
+        Recipe("cida", "CIDA (L2)", {"discriminator": "l2", **_STRONG_DISCRIMINATOR}),
         Recipe(
-            "pcida", "PCIDA (Gaussian)", {"discriminator": "gaussian", "lambda_d": 0.3, **_KEEP_UP}
+            "pcida",
+            "PCIDA (Gaussian)",
+            {"discriminator": "gaussian", "lambda_d": 0.3, **_STRONG_DISCRIMINATOR},
         ),
-        Recipe("histogram", "Histogram head", {"discriminator": "histogram", **_ALONE}),
+        Recipe("histogram", "Histogram head", {"discriminator": "histogram", **_GAME_ONLY}),
         Recipe("default", "Default (moving frame)"),
     )
 }

@@ -13,24 +13,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cida.diagnostics.view import Plane, Turned, View
 from cida.estimators import CidaWarning
 from cida.images import rotate_degrees
-from cida.space import Space, line_space
+from cida.runs.snapshot import PlaneMap, RotatedImages, Snapshot
+from cida.spaces import Space, make_line_space
 
-__all__ = ["Shown", "Shows", "view_of"]
+__all__ = ["DisplayRows", "Displayable", "take_snapshot"]
 
 Array = np.ndarray[Any, Any]
 
-STOPS = (31, 9)  # along u, and along each of two index columns
-SIDES = (40, 28)  # of the grid over a plane, for one and for two index columns
-MARGIN = 0.06  # of the plane beyond its points
-LEAST_CHANCE = 1e-13  # log-odds of 30 are as good as certain
-DEGREES = 5  # between the angles at which images are turned
+INDEX_GRID_SIZES = (31, 9)  # along u, and along each of two index columns
+PLANE_GRID_SIZES = (40, 28)  # of the grid over a plane, for one and for two index columns
+PLANE_MARGIN_SHARE = 0.06  # of the plane beyond its points
+MIN_PROBABILITY = 1e-13  # log-odds of 30 are as good as certain
+ROTATION_STEP_DEGREES = 5  # between the angles at which images are turned
 
 
 @dataclass(frozen=True)
-class Shown:
+class DisplayRows:
     """Rows to look at: ``truth`` is the label, which serves to say what is right.
 
     ``space`` is the geometry of the data's index where it is known, ``upright`` a few images,
@@ -41,119 +41,128 @@ class Shown:
     u: Array
     source: Array
     truth: Array
-    index: tuple[str, ...] = ("u",)
+    index_names: tuple[str, ...] = ("u",)
     classes: tuple[str, ...] | None = None
     space: Space | None = None
-    upright: Tensor | None = None
+    upright_images: Tensor | None = None
     upright_labels: Tensor | None = None
 
 
-class Shows(Protocol):
+class Displayable(Protocol):
     """A sample that can be looked at."""
 
-    def shown(self) -> Shown:
+    def display_rows(self) -> DisplayRows:
         """Some rows, the same for every model."""
 
 
-def view_of(model: Any, sample: Shows, regression: bool) -> View:
+def take_snapshot(model: Any, task_data: Displayable, regression: bool) -> Snapshot:
     """What the model makes of the rows that the sample shows; target labels are for scoring."""
-    rows = sample.shown()
+    rows = task_data.display_rows()
     u = rows.u.reshape(len(rows.u), -1).astype(np.float64)
-    space = rows.space or getattr(model, "space_", None) or line_space(u.shape[1])
+    space = rows.space or getattr(model, "space_", None) or make_line_space(u.shape[1])
     classes = None if regression else rows.classes or _class_names(model, rows)
-    with _quietly():
+    with _ignore_warnings():
         z = model.transform(rows.x, domain_index=u) if hasattr(model, "transform") else None
-        return View(
+        return Snapshot(
             space=space.fit(torch.from_numpy(u)),
-            index=rows.index,
+            index_names=rows.index_names,
             classes=classes,
             u=u,
             source=rows.source,
-            predicted=_predicted(model, rows.x, u, classes),
-            truth=_codes(rows.truth, classes),
+            predicted=_predict_outputs(model, rows.x, u, classes),
+            truth=_encode_labels(rows.truth, classes),
             z=z,
-            plane=_plane(model, rows.x, u, classes),
-            turned=_turned(model, rows, classes),
+            plane=_predict_plane(model, rows.x, u, classes),
+            rotated_images=_predict_rotated_images(model, rows, classes),
         )
 
 
-def _class_names(model: Any, rows: Shown) -> tuple[str, ...]:
-    known = getattr(model, "classes_", None)
-    return tuple(_name(label) for label in (np.unique(rows.truth) if known is None else known))
+def _class_names(model: Any, rows: DisplayRows) -> tuple[str, ...]:
+    model_classes = getattr(model, "classes_", None)
+    return tuple(
+        _class_name(label)
+        for label in (np.unique(rows.truth) if model_classes is None else model_classes)
+    )
 
 
-def _name(label: Any) -> str:
+def _class_name(label: Any) -> str:
     """How a class is called; labels beside which some are missing are floats."""
     whole = isinstance(label, float | np.floating) and float(label).is_integer()
     return str(int(label)) if whole else str(label)
 
 
-def _codes(truth: Array, classes: tuple[str, ...] | None) -> Array:
+def _encode_labels(truth: Array, classes: tuple[str, ...] | None) -> Array:
     """The number of each row's class; a number of a regression as it is."""
     if classes is None:
         return np.ravel(truth).astype(np.float64)
     code = {name: number for number, name in enumerate(classes)}
-    return np.array([code.get(_name(label), np.nan) for label in truth.tolist()])
+    return np.array([code.get(_class_name(label), np.nan) for label in truth.tolist()])
 
 
-def _predicted(model: Any, x: Array, u: Array, classes: tuple[str, ...] | None) -> Array:
+def _predict_outputs(model: Any, x: Array, u: Array, classes: tuple[str, ...] | None) -> Array:
     """Probabilities; a model that has none is sure of what it says."""
     if classes is None:
         return np.reshape(model.predict(x, domain_index=u), (len(x), 1))
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(x, domain_index=u))
-    said = _codes(np.asarray(model.predict(x, domain_index=u)), classes)
-    return np.asarray(said[:, None] == np.arange(len(classes)), dtype=np.float64)
+    codes = _encode_labels(np.asarray(model.predict(x, domain_index=u)), classes)
+    return np.asarray(codes[:, None] == np.arange(len(classes)), dtype=np.float64)
 
 
 # --- points of a plane ---------------------------------------------------------------------------
 
 
-def _plane(model: Any, x: Array, u: Array, classes: tuple[str, ...] | None) -> Plane | None:
+def _predict_plane(
+    model: Any, x: Array, u: Array, classes: tuple[str, ...] | None
+) -> PlaneMap | None:
     """A grid over the plane at each stop, for points in two columns and at most two classes."""
-    if x.ndim != 2 or x.shape[1] != 2 or u.shape[1] > len(STOPS):
+    if x.ndim != 2 or x.shape[1] != 2 or u.shape[1] > len(INDEX_GRID_SIZES):
         return None
     if classes is not None and len(classes) != 2:
         return None
-    count, side = STOPS[u.shape[1] - 1], SIDES[u.shape[1] - 1]
+    count, side = INDEX_GRID_SIZES[u.shape[1] - 1], PLANE_GRID_SIZES[u.shape[1] - 1]
     low, high = x.min(0), x.max(0)
-    low, high = low - MARGIN * (high - low), high + MARGIN * (high - low)
-    across, up = (np.linspace(a, b, side) for a, b in zip(low, high, strict=True))
-    points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2).astype(x.dtype)
-    stops = tuple(np.linspace(c.min(), c.max(), count) for c in u.T)
-    found = np.stack(
+    low, high = low - PLANE_MARGIN_SHARE * (high - low), high + PLANE_MARGIN_SHARE * (high - low)
+    grid_x, grid_y = (np.linspace(a, b, side) for a, b in zip(low, high, strict=True))
+    points = np.stack(np.meshgrid(grid_x, grid_y), axis=-1).reshape(-1, 2).astype(x.dtype)
+    index_values = tuple(np.linspace(c.min(), c.max(), count) for c in u.T)
+    outputs = np.stack(
         [
-            _predicted(model, points, np.tile(place, (len(points), 1)), classes)
-            for place in product(*stops)
+            _predict_outputs(model, points, np.tile(place, (len(points), 1)), classes)
+            for place in product(*index_values)
         ]
     )
     if classes is None:
-        made = (found - found.min()) / max(float(np.ptp(found)), 1e-12)
+        surface = (outputs - outputs.min()) / max(float(np.ptp(outputs)), 1e-12)
     else:  # probabilities near 1 have no digits left, those near 0 have
-        made = np.diff(np.log(np.clip(found, LEAST_CHANCE, 1)), axis=-1)
-    made = made.reshape(*(len(s) for s in stops), side, side)
+        surface = np.diff(np.log(np.clip(outputs, MIN_PROBABILITY, 1)), axis=-1)
+    surface = surface.reshape(*(len(s) for s in index_values), side, side)
     left, bottom, right, top = (float(end) for end in (*low, *high))
-    return Plane(x, (left, right, bottom, top), stops, made)
+    return PlaneMap(x, (left, right, bottom, top), index_values, surface)
 
 
 # --- images that u turns -------------------------------------------------------------------------
 
 
-def _turned(model: Any, rows: Shown, classes: tuple[str, ...] | None) -> Turned | None:
-    if rows.upright is None or rows.upright_labels is None:
+def _predict_rotated_images(
+    model: Any, rows: DisplayRows, classes: tuple[str, ...] | None
+) -> RotatedImages | None:
+    if rows.upright_images is None or rows.upright_labels is None:
         return None
-    stops = torch.arange(0, 360, DEGREES, dtype=torch.float64)
-    few, places = len(rows.upright), len(stops)
-    angle = stops.repeat(few)
-    upright = rows.upright.float() / 255
-    images = rotate_degrees(upright.repeat_interleave(places, 0), angle)
+    angles = torch.arange(0, 360, ROTATION_STEP_DEGREES, dtype=torch.float64)
+    n_images, n_angles = len(rows.upright_images), len(angles)
+    angle = angles.repeat(n_images)
+    upright = rows.upright_images.float() / 255
+    images = rotate_degrees(upright.repeat_interleave(n_angles, 0), angle)
     u = angle[:, None].numpy()
-    return Turned(
-        images=rows.upright[:, 0].numpy(),
+    return RotatedImages(
+        images=rows.upright_images[:, 0].numpy(),
         labels=rows.upright_labels.numpy(),
-        stops=stops.numpy(),
-        angle=_learned_angle(model, images, angle).reshape(few, places),
-        predicted=_predicted(model, images.numpy(), u, classes).reshape(few, places, -1),
+        stops=angles.numpy(),
+        angle=_learned_angle(model, images, angle).reshape(n_images, n_angles),
+        predicted=_predict_outputs(model, images.numpy(), u, classes).reshape(
+            n_images, n_angles, -1
+        ),
     )
 
 
@@ -169,7 +178,7 @@ def _learned_angle(model: Any, images: Tensor, angle: Tensor) -> Array:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _ignore_warnings() -> Iterator[None]:
     """A grid has corners that no row was near: nobody needs to be warned of them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)

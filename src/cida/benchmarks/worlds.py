@@ -11,177 +11,196 @@ import numpy as np
 import torch
 from sklearn.metrics import r2_score
 
-from cida.benchmarks.recipes import Benchmark, Preset, Settings
-from cida.benchmarks.samples import bin_words, expected_in_world, fingerprint, shown_world
-from cida.benchmarks.views import Shown
-from cida.datasets import (
-    World,
-    circle,
-    drifting_regression,
-    hours,
-    irrelevant_index,
-    ladder,
-    moons,
-    noise_index,
-    noisy_index,
-    plane,
-    shifting_labels,
-    sine,
+from cida.benchmarks.recipes import MethodSettings, Preset, TaskSpec
+from cida.benchmarks.samples import (
+    bin_score_to_dict,
+    estimate_expected_scores,
+    hash_arrays,
+    select_display_rows,
 )
-from cida.datasets.ladder import RUNGS
+from cida.benchmarks.views import DisplayRows
+from cida.datasets import (
+    IndexedData,
+    make_circle,
+    make_drifting_regression,
+    make_hours,
+    make_irrelevant_index,
+    make_ladder,
+    make_noise_index,
+    make_noisy_index,
+    make_plane,
+    make_rotating_moons,
+    make_shifting_labels,
+    make_sine,
+)
+from cida.datasets.ladder import SWITCH_POINTS_BY_MOMENT
 from cida.dependence import distance_correlation
-from cida.diagnostics import Expected, accuracy, label_shift, score_by_bin
-from cida.space import line_space, thinned
+from cida.label_shift import measure_label_shift
+from cida.metrics import accuracy, score_by_bin
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import evenly_spaced, make_line_space
 
-__all__ = ["RESTARTS", "WORLDS", "WorldPoints"]
+__all__ = ["RESTART_TASKS", "SYNTHETIC_TASKS", "SyntheticTaskData"]
 
 Array = np.ndarray[Any, Any]
 
-BINS = 20
-LOOKED_AT = 2000  # rows: distances between all of them
+N_SYNTHETIC_BINS = 20
+MAX_DEPENDENCE_ROWS = 2000  # rows: distances between all of them
 
 
 @dataclass(frozen=True)
-class WorldPoints:
+class SyntheticTaskData:
     """A world to train and to score on: labels of the target are there for scoring alone."""
 
-    world: World
+    data: IndexedData
     task: str
     regression: bool = False
 
-    simulated = False
-    figures = "world_figures"
-    line_a_method = False  # many worlds, few methods
+    is_simulated = False
+    figures_module = "world_figures"
+    methods_as_rows = False  # many worlds, few methods
 
     @property
     def name(self) -> str:
-        return self.world.name
+        return self.data.name
 
     def train(self, model: Any, oracle: bool) -> None:
-        labels = self.world.y if oracle else self.world.training_labels
-        model.fit(self.world.x, labels, domain_index=self.world.u)
+        labels = self.data.y if oracle else self.data.training_labels
+        model.fit(self.data.x, labels, domain_index=self.data.u)
 
-    def scores(self, model: Any) -> dict[str, Any]:
-        world = self.world
-        predicted = model.predict(world.x, domain_index=world.u)
+    def evaluate(self, model: Any) -> dict[str, Any]:
+        data = self.data
+        predicted = model.predict(data.x, domain_index=data.u)
         metric = r2_score if self.regression else accuracy
         u = self._u
-        cells = score_by_bin(line_space(u.shape[1]).fit(u), u, world.y, predicted, BINS, metric)
-        source = world.source
+        cells = score_by_bin(
+            make_line_space(u.shape[1]).fit(u), u, data.y, predicted, N_SYNTHETIC_BINS, metric
+        )
+        source = data.source
         return {
-            "source_accuracy": float(metric(world.y[source], predicted[source])),
-            "target_accuracy": float(metric(world.y[~source], predicted[~source])),
-            "all_accuracy": float(metric(world.y, predicted)),
-            "by_index": [bin_words(cell) for cell in cells],
-            "more": {"left of u": self._left(model)},
+            "source_accuracy": float(metric(data.y[source], predicted[source])),
+            "target_accuracy": float(metric(data.y[~source], predicted[~source])),
+            "all_accuracy": float(metric(data.y, predicted)),
+            "by_index": [bin_score_to_dict(cell) for cell in cells],
+            "more": {"left of u": self._index_dependence(model)},
             "task": self.task,
         }
 
     def fingerprint(self) -> str:
-        return fingerprint(self.world.x, self.world.u, self.world.training_labels)
+        return hash_arrays(self.data.x, self.data.u, self.data.training_labels)
 
-    def shown(self) -> Shown:
-        return shown_world(self.world)
+    def display_rows(self) -> DisplayRows:
+        return select_display_rows(self.data)
 
-    def expected(self, model: Any) -> Sequence[Expected]:
-        return expected_in_world(self.world, model)
+    def expected_scores(self, model: Any) -> Sequence[ExpectedScore]:
+        return estimate_expected_scores(self.data, model)
 
-    def about(self, title: str) -> str:
+    def summary(self, title: str) -> str:
         """How many rows there are, and whether the balance of labels moves along u."""
-        source, u = self.world.source, self._u
-        y = torch.from_numpy(self.world.y[source])
-        shift = label_shift(line_space(u.shape[1]).fit(u), u[source], y)
-        words = "moves along u, which fit warns of" if shift.suspected else "holds along u"
+        source, u = self.data.source, self._u
+        y = torch.from_numpy(self.data.y[source])
+        shift = measure_label_shift(make_line_space(u.shape[1]).fit(u), u[source], y)
+        shift_text = "moves along u, which fit warns of" if shift.is_suspected else "holds along u"
         return (
             f"{title}: {source.sum():,} source rows, {(~source).sum():,} target rows without "
-            f"labels; the balance of source labels {words} ({shift.moves:.3f})."
+            f"labels; the balance of source labels {shift_text} ({shift.shift:.3f})."
         )
 
     @property
     def _u(self) -> torch.Tensor:
-        return torch.from_numpy(self.world.u.reshape(len(self.world.u), -1))
+        return torch.from_numpy(self.data.u.reshape(len(self.data.u), -1))
 
-    def _left(self, model: Any) -> float:
+    def _index_dependence(self, model: Any) -> float:
         """The distance correlation, bias-corrected and squared, of the encoding and u."""
-        rows = thinned(len(self.world.u), LOOKED_AT).numpy()
-        z = model.transform(self.world.x[rows], domain_index=self.world.u[rows])
+        rows = evenly_spaced(len(self.data.u), MAX_DEPENDENCE_ROWS).numpy()
+        z = model.transform(self.data.x[rows], domain_index=self.data.u[rows])
         u = self._u[rows].double()
-        index = line_space(u.shape[1]).fit(u).embed(u)
+        index = make_line_space(u.shape[1]).fit(u).embed(u)
         return float(distance_correlation(torch.from_numpy(z).double(), index))
 
 
-def _draw(
-    make: Callable[..., World], task: str, regression: bool
-) -> Callable[[int, str], WorldPoints]:
-    return lambda seed, protocol: WorldPoints(make(seed=seed), task, regression)
+def _make_draw(
+    make_data: Callable[..., IndexedData], task: str, regression: bool
+) -> Callable[[int, str], SyntheticTaskData]:
+    return lambda seed, protocol: SyntheticTaskData(make_data(seed=seed), task, regression)
 
 
-PROTOCOLS = {"points": "all rows are trained on, the target's without labels, and scored"}
+SYNTHETIC_PROTOCOLS = {"points": "all rows are trained on, the target's without labels, and scored"}
 
 # The game alone, as it is without the choices that the default makes.
-_ALONE: Settings = {"index_in_encoder": False, "steps": 2000}
-OF_METHOD: dict[str, Settings] = {
-    "source-only": {"index_in_encoder": False},
-    "histogram": _ALONE,
-    "given-prediction": _ALONE,
-    "distance-correlation": _ALONE,
-    "oracle": {"index_in_encoder": True},
+_GAME_ONLY: MethodSettings = {"coordinates": "raw", "steps": 2000}
+SYNTHETIC_METHOD_SETTINGS: dict[str, MethodSettings] = {
+    "source-only": {"coordinates": "raw"},
+    "histogram": _GAME_ONLY,
+    "given-prediction": _GAME_ONLY,
+    "distance-correlation": _GAME_ONLY,
+    "oracle": {"coordinates": "learned"},
 }
-METHODS = (
-    "source-only", "histogram", "given-prediction", "distance-correlation", "default", "oracle",
-)  # fmt: skip
+SYNTHETIC_METHODS = (
+    "source-only",
+    "histogram",
+    "given-prediction",
+    "distance-correlation",
+    "default",
+    "oracle",
+)
 
 
-def _world(
+def _synthetic_task(
     task: str,
     title: str,
-    make: Callable[..., World],
+    make_data: Callable[..., IndexedData],
     regression: bool = False,
     experiment: str = "worlds",
-    methods: Sequence[str] = METHODS,
-) -> Benchmark:
+    methods: Sequence[str] = SYNTHETIC_METHODS,
+) -> TaskSpec:
     name = f"{experiment}/{task}"
-    return Benchmark(
+    return TaskSpec(
         name=name,
-        draw=_draw(make, name, regression),
+        draw_data=_make_draw(make_data, name, regression),
         methods=methods,
-        presets={"best": Preset({}, OF_METHOD, protocol="points")},
-        protocols=PROTOCOLS,
-        bins=30,
-        domains=30,
-        cua_stages=20,
+        presets={"best": Preset({}, SYNTHETIC_METHOD_SETTINGS, protocol="points")},
+        protocols=SYNTHETIC_PROTOCOLS,
+        n_histogram_bins=30,
+        domain_classes=30,
+        n_cua_stages=20,
         title=title,
         regression=regression,
     )
 
 
-WORLDS = (
-    _world("circle", "Circle", circle),
-    _world("sine", "Sine", sine),
-    _world("moons", "Turning moons", moons),
-    _world("plane", "Plane", plane),
-    _world("hours", "Hours", hours),
-    _world("noisy-index", "Noisy index", noisy_index),
-    *(_world(f"ladder-{rung}", f"Ladder: {rung}", partial(ladder, rung)) for rung in RUNGS),
-    _world("irrelevant-index", "Irrelevant index", irrelevant_index),
-    _world("noise-index", "Noise for an index", noise_index),
-    _world("shifting-labels", "Shifting labels", shifting_labels),
-    _world("drifting-regression", "Drifting regression (R²)", drifting_regression, regression=True),
+SYNTHETIC_TASKS = (
+    _synthetic_task("circle", "Circle", make_circle),
+    _synthetic_task("sine", "Sine", make_sine),
+    _synthetic_task("moons", "Turning moons", make_rotating_moons),
+    _synthetic_task("plane", "Plane", make_plane),
+    _synthetic_task("hours", "Hours", make_hours),
+    _synthetic_task("noisy-index", "Noisy index", make_noisy_index),
+    *(
+        _synthetic_task(f"ladder-{rung}", f"Ladder: {rung}", partial(make_ladder, rung))
+        for rung in SWITCH_POINTS_BY_MOMENT
+    ),
+    _synthetic_task("irrelevant-index", "Irrelevant index", make_irrelevant_index),
+    _synthetic_task("noise-index", "Noise for an index", make_noise_index),
+    _synthetic_task("shifting-labels", "Shifting labels", make_shifting_labels),
+    _synthetic_task(
+        "drifting-regression", "Drifting regression (R²)", make_drifting_regression, regression=True
+    ),
 )
 
 
-def _one_draw(make: Callable[..., World]) -> Callable[..., World]:
+def _fixed_draw(make_data: Callable[..., IndexedData]) -> Callable[..., IndexedData]:
     """The same points whatever the seed, which then is that of the game alone."""
-    return lambda seed: make(seed=0)
+    return lambda seed: make_data(seed=0)
 
 
 # One game against the best of four, on points of each seed's own and on points that all share.
-RESTARTS = tuple(
-    _world(task, title, make, experiment="restarts", methods=("default", "restarts"))
+RESTART_TASKS = tuple(
+    _synthetic_task(task, title, make, experiment="restarts", methods=("default", "restarts"))
     for task, title, make in (
-        ("circle", "Circle", circle),
-        ("sine", "Sine", sine),
-        ("circle-one-draw", "Circle, one draw of points", _one_draw(circle)),
-        ("sine-one-draw", "Sine, one draw of points", _one_draw(sine)),
+        ("circle", "Circle", make_circle),
+        ("sine", "Sine", make_sine),
+        ("circle-one-draw", "Circle, one draw of points", _fixed_draw(make_circle)),
+        ("sine-one-draw", "Sine, one draw of points", _fixed_draw(make_sine)),
     )
 )

@@ -10,15 +10,15 @@ that carries it, the encoder feels it, and no belief that ignores z beats the ce
 from __future__ import annotations
 
 from cida.check.discriminators import check_discriminator
-from cida.check.findings import Finding
 from cida.check.games import check_game
+from cida.check.result import CheckResult
 from cida.discriminators import Discriminator
 from cida.games import Game
 
-__all__ = ["Finding", "check", "check_discriminator", "check_game"]
+__all__ = ["CheckResult", "check", "check_discriminator", "check_game"]
 
 
-def check(kind: type) -> list[Finding]:
+def check(kind: type) -> list[CheckResult]:
     """Runs the suite that fits the class; it must be a `Discriminator` or a `Game`."""
     if isinstance(kind, type) and issubclass(kind, Discriminator):
         return check_discriminator(kind)

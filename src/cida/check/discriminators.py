@@ -11,27 +11,33 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from cida.check.findings import ENCODING_WIDTH, LEARNED, FaultError, Finding, finding
+from cida.check.result import (
+    ENCODING_WIDTH,
+    MIN_LEARNED_MARGIN,
+    CheckFailedError,
+    CheckResult,
+    run_check,
+)
 from cida.discriminators import Discriminator
-from cida.space import Line, Periodic, Product, Space
-from cida.training import isolated
+from cida.spaces import Line, Periodic, Product, Space
+from cida.training import seeded
 
 __all__ = ["check_discriminator"]
 
-ROWS = 2048
+N_CHECK_ROWS = 2048
 
 
 @dataclass(frozen=True)
-class Setting:
+class CheckSetting:
     """One space with rows of u in it, and an encoding that gives u away."""
 
     name: str
     space: Space
     u: Tensor
-    built: dict[type, Discriminator] = field(default_factory=dict)
+    built_heads: dict[type, Discriminator] = field(default_factory=dict)
 
     @property
-    def informative(self) -> Tensor:
+    def informative_encoding(self) -> Tensor:
         """z that carries u, slightly blurred, and noise beside it."""
         embedding = self.space.embed(self.u).float()
         embedding = embedding + 0.1 * torch.randn_like(embedding)
@@ -40,164 +46,181 @@ class Setting:
 
     def build(self, kind: type[Discriminator]) -> Discriminator:
         """A new head each time; what building costs, a blind belief above all, is paid once."""
-        if kind not in self.built:
-            self.built[kind] = kind().build(ENCODING_WIDTH, self.space, self.u)
-        return copy.deepcopy(self.built[kind])
+        if kind not in self.built_heads:
+            self.built_heads[kind] = kind().build(ENCODING_WIDTH, self.space, self.u)
+        return copy.deepcopy(self.built_heads[kind])
 
 
-def settings() -> Iterator[Setting]:
+def make_settings() -> Iterator[CheckSetting]:
     """An index on a line, on a circle, and of two columns, one of each."""
-    years = 20 + 60 * torch.rand(ROWS, 1, dtype=torch.float64)
-    hours = 24 * torch.rand(ROWS, 1, dtype=torch.float64)
+    years = 20 + 60 * torch.rand(N_CHECK_ROWS, 1, dtype=torch.float64)
+    hours = 24 * torch.rand(N_CHECK_ROWS, 1, dtype=torch.float64)
     both = torch.cat([years, hours], dim=1)
-    yield Setting("line", Line().fit(years), years)
-    yield Setting("circle", Periodic(24), hours)
-    yield Setting("two columns", Product([Line(), Periodic(24)]).fit(both), both)
+    yield CheckSetting("line", Line().fit(years), years)
+    yield CheckSetting("circle", Periodic(24), hours)
+    yield CheckSetting("two columns", Product([Line(), Periodic(24)]).fit(both), both)
 
 
 def check_discriminator(
     kind: type[Discriminator], spaces: Collection[str] = ("line", "circle", "two columns")
-) -> list[Finding]:
+) -> list[CheckResult]:
     """Every check in every space; the class must be constructible without arguments."""
-    with isolated(0):
+    with seeded(0):
         return [
-            finding(test, setting.name, partial(test, kind, setting))
-            for setting in settings()
+            run_check(test, setting.name, partial(test, kind, setting))
+            for setting in make_settings()
             if setting.name in spaces
             for test in DISCRIMINATOR_CHECKS
         ]
 
 
-def gives_one_finite_number_a_row(kind: type[Discriminator], setting: Setting) -> None:
+def gives_one_finite_number_a_row(kind: type[Discriminator], setting: CheckSetting) -> None:
     head = setting.build(kind)
-    for rows in (ROWS, 1):
-        z, u = setting.informative[:rows], setting.u[:rows]
+    for rows in (N_CHECK_ROWS, 1):
+        z, u = setting.informative_encoding[:rows], setting.u[:rows]
         for name, values in {"loss": head.loss(head(z), u), "ceiling": head.ceiling(u)}.items():
             if values.shape != (rows,):
-                raise FaultError(
+                raise CheckFailedError(
                     f"{name} of {rows} rows has shape {tuple(values.shape)}, not ({rows},)"
                 )
             if not bool(values.isfinite().all()):
-                raise FaultError(f"{name} of {rows} rows is not finite")
+                raise CheckFailedError(f"{name} of {rows} rows is not finite")
             if values.dtype != torch.float32:
-                raise FaultError(f"{name} is {values.dtype}, not the float32 of the encoding")
+                raise CheckFailedError(f"{name} is {values.dtype}, not the float32 of the encoding")
 
 
 def learns_the_index_from_an_informative_encoding(
-    kind: type[Discriminator], setting: Setting
+    kind: type[Discriminator], setting: CheckSetting
 ) -> None:
-    head, z = setting.build(kind), setting.informative
-    _train(head, z[::2], setting.u[::2])
+    head, z = setting.build(kind), setting.informative_encoding
+    _train_head(head, z[::2], setting.u[::2])
     with torch.no_grad():
         z, u = z[1::2], setting.u[1::2]
         below = float((head.ceiling(u) - head.loss(head(z), u)).mean())
-    if not below > LEARNED:
-        raise FaultError(
+    if not below > MIN_LEARNED_MARGIN:
+        raise CheckFailedError(
             f"after training it is only {below:.3g} below its ceiling on held-out rows"
         )
 
 
-def sends_a_gradient_against_its_own_interest(kind: type[Discriminator], setting: Setting) -> None:
-    head, z = setting.build(kind), setting.informative
-    _train(head, z, setting.u, steps=100)
+def sends_a_gradient_against_its_own_interest(
+    kind: type[Discriminator], setting: CheckSetting
+) -> None:
+    head, z = setting.build(kind), setting.informative_encoding
+    _train_head(head, z, setting.u, steps=100)
     z.requires_grad_()
     loss = head.loss(head(z), setting.u).mean()
     (gradient,) = torch.autograd.grad(loss, z)
     loss = loss.detach()
     if not float(gradient.norm()) > 1e-6:
-        raise FaultError("the gradient that reaches the encoding is zero")
+        raise CheckFailedError("the gradient that reaches the encoding is zero")
     with torch.no_grad():
         moved = z + gradient * (0.01 * math.sqrt(z.numel()) / gradient.norm())
         if not float(head.loss(head(moved), setting.u).mean()) > float(loss):
-            raise FaultError("moving the encoding along the gradient does not raise the loss")
+            raise CheckFailedError("moving the encoding along the gradient does not raise the loss")
 
 
-def no_constant_belief_beats_the_blind_one(kind: type[Discriminator], setting: Setting) -> None:
+def no_constant_params_beat_the_marginal_fit(
+    kind: type[Discriminator], setting: CheckSetting
+) -> None:
     head = setting.build(kind)
     ceiling = float(head.ceiling(setting.u).mean())
     spread = head.blind.abs().mean() + 1
     for start in (head.blind, torch.zeros_like(head.blind), spread * torch.randn_like(head.blind)):
-        best = _best_belief(head, start, setting.u)
+        best = _lowest_constant_loss(head, start, setting.u)
         if best < ceiling - 0.01:
-            raise FaultError(
+            raise CheckFailedError(
                 f"a constant belief scores {best:.4g}, below the ceiling of {ceiling:.4g}"
             )
 
 
-def _best_belief(head: Discriminator, start: Tensor, u: Tensor) -> float:
+def _lowest_constant_loss(head: Discriminator, start: Tensor, u: Tensor) -> float:
     """The lowest loss of a constant belief that is found from this start."""
-    belief = start.clone().requires_grad_()
-    optimiser = torch.optim.LBFGS([belief], max_iter=60, line_search_fn="strong_wolfe")
-    found: list[float] = []
+    params = start.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([params], max_iter=60, line_search_fn="strong_wolfe")
+    losses: list[float] = []
 
     def loss() -> Tensor:
-        optimiser.zero_grad()
-        value = head.loss(belief.expand(len(u), -1), u).mean()
+        optimizer.zero_grad()
+        value = head.loss(params.expand(len(u), -1), u).mean()
         value.backward()  # type: ignore[no-untyped-call]
-        found.append(float(value.detach()))
+        losses.append(float(value.detach()))
         return value
 
-    optimiser.step(loss)  # type: ignore[no-untyped-call]
-    return min(found)
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    return min(losses)
 
 
-def gets_no_lower_than_the_ceiling_when_the_encoding_says_nothing(
-    kind: type[Discriminator], setting: Setting
+def stays_at_the_ceiling_on_a_constant_encoding(
+    kind: type[Discriminator], setting: CheckSetting
 ) -> None:
     head = setting.build(kind)
-    nothing = torch.zeros(ROWS, ENCODING_WIDTH)
-    _train(head, nothing, setting.u)
+    constant_encoding = torch.zeros(N_CHECK_ROWS, ENCODING_WIDTH)
+    _train_head(head, constant_encoding, setting.u)
     with torch.no_grad():
-        below = float((head.ceiling(setting.u) - head.loss(head(nothing), setting.u)).mean())
-        blind = head.loss(head.blind.expand(ROWS, -1), setting.u)
+        below = float(
+            (head.ceiling(setting.u) - head.loss(head(constant_encoding), setting.u)).mean()
+        )
+        marginal_losses = head.loss(head.blind.expand(N_CHECK_ROWS, -1), setting.u)
     if below > 0.01:
-        raise FaultError(f"trained on a constant encoding it gets {below:.3g} below the ceiling")
-    if not torch.allclose(blind, head.ceiling(setting.u), atol=1e-5):
-        raise FaultError("the ceiling of a row is not the loss of the blind belief on that row")
-    belief, target = head(setting.informative), head.target(setting.u).float()
-    if not torch.allclose(head.loss(belief, setting.u), head.score(belief, target), atol=1e-5):
-        raise FaultError("loss(params, u) is not score(params, target(u)), which games play with")
-
-
-def fits_the_blind_belief_under_weights(kind: type[Discriminator], setting: Setting) -> None:
-    head = setting.build(kind)
-    times = setting.u[:, 0].argsort().argsort() * 3 // ROWS  # the higher u, the more often
-    head.fit_blind(setting.u, times.double())
-    weighted = float(head.ceiling(setting.u) @ times.float() / times.sum())
-    repeated_rows = setting.u.repeat_interleave(times, dim=0)
-    head.fit_blind(repeated_rows)
-    repeated = float(head.ceiling(repeated_rows).mean())
-    if abs(weighted - repeated) > 0.01:
-        raise FaultError(
-            f"weighted rows give a ceiling of {weighted:.4g}, repeated ones {repeated:.4g}"
+        raise CheckFailedError(
+            f"trained on a constant encoding it gets {below:.3g} below the ceiling"
+        )
+    if not torch.allclose(marginal_losses, head.ceiling(setting.u), atol=1e-5):
+        raise CheckFailedError(
+            "the ceiling of a row is not the loss of the blind belief on that row"
+        )
+    params, target = head(setting.informative_encoding), head.target(setting.u).float()
+    if not torch.allclose(head.loss(params, setting.u), head.score(params, target), atol=1e-5):
+        raise CheckFailedError(
+            "loss(params, u) is not score(params, target(u)), which games play with"
         )
 
 
-def comes_back_from_its_state(kind: type[Discriminator], setting: Setting) -> None:
-    head, z = setting.build(kind), setting.informative
-    _train(head, z, setting.u, steps=5)
+def fits_the_marginal_under_weights(kind: type[Discriminator], setting: CheckSetting) -> None:
+    head = setting.build(kind)
+    repeats = (
+        setting.u[:, 0].argsort().argsort() * 3 // N_CHECK_ROWS
+    )  # the higher u, the more often
+    head.fit_marginal(setting.u, repeats.double())
+    weighted_ceiling = float(head.ceiling(setting.u) @ repeats.float() / repeats.sum())
+    repeated_rows = setting.u.repeat_interleave(repeats, dim=0)
+    head.fit_marginal(repeated_rows)
+    repeated_ceiling = float(head.ceiling(repeated_rows).mean())
+    if abs(weighted_ceiling - repeated_ceiling) > 0.01:
+        raise CheckFailedError(
+            f"weighted rows give a ceiling of {weighted_ceiling:.4g}, repeated ones "
+            f"{repeated_ceiling:.4g}"
+        )
+
+
+def comes_back_from_its_state(kind: type[Discriminator], setting: CheckSetting) -> None:
+    head, z = setting.build(kind), setting.informative_encoding
+    _train_head(head, z, setting.u, steps=5)
     twin = setting.build(kind)
     twin.load_state_dict(head.state_dict())
     same_loss = torch.equal(head.loss(head(z), setting.u), twin.loss(twin(z), setting.u))
     if not (same_loss and torch.equal(head.ceiling(setting.u), twin.ceiling(setting.u))):
-        raise FaultError("a copy that loads its state_dict gives other losses or another ceiling")
+        raise CheckFailedError(
+            "a copy that loads its state_dict gives other losses or another ceiling"
+        )
 
 
-DISCRIMINATOR_CHECKS: list[Callable[[type[Discriminator], Setting], None]] = [
+DISCRIMINATOR_CHECKS: list[Callable[[type[Discriminator], CheckSetting], None]] = [
     gives_one_finite_number_a_row,
     learns_the_index_from_an_informative_encoding,
     sends_a_gradient_against_its_own_interest,
-    no_constant_belief_beats_the_blind_one,
-    gets_no_lower_than_the_ceiling_when_the_encoding_says_nothing,
-    fits_the_blind_belief_under_weights,
+    no_constant_params_beat_the_marginal_fit,
+    stays_at_the_ceiling_on_a_constant_encoding,
+    fits_the_marginal_under_weights,
     comes_back_from_its_state,
 ]
 
 
-def _train(head: Discriminator, z: Tensor, u: Tensor, steps: int = 300) -> None:
-    optimiser = torch.optim.Adam(head.parameters(), lr=3e-3, fused=True)
+def _train_head(head: Discriminator, z: Tensor, u: Tensor, steps: int = 300) -> None:
+    optimizer = torch.optim.Adam(head.parameters(), lr=3e-3, fused=True)
     for _ in range(steps):
         rows = torch.randint(len(z), (128,))  # small batches of many rows, so that none is learned
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         head.loss(head(z[rows]), u[rows]).mean().backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 
 from cida.training import Callback
-from cida.training.progress import Bars, ProgressBar, Title
+from cida.training.progress import ProgressBar, ResizableProgress, TruncatedTitle
 
 __all__ = ["download_bar", "nights_bar", "runs_bar", "watching"]
 
@@ -50,8 +50,8 @@ def watching(title: str, console: Console) -> Iterator[Sequence[Callback]]:
 
 
 def _bar(console: Console, *behind: ProgressColumn, transient: bool = False) -> Progress:
-    return Bars(
-        Title(console),
+    return ResizableProgress(
+        TruncatedTitle(console),
         BarColumn(bar_width=24),
         *behind,
         console=console,

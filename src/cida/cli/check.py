@@ -14,7 +14,7 @@ from rich.table import Table
 
 from cida.check import check
 from cida.cli.output import print_json
-from cida.words import did_you_mean
+from cida.errors import did_you_mean
 
 __all__ = ["Check"]
 
@@ -36,19 +36,23 @@ class Check:
 
     def run(self, console: Console) -> int:
         """Prints a line for each check; exit code 1 if one failed."""
-        findings = check(_load(self.target))
+        check_results = check(_load(self.target))
         table = Table(title=f"Conformance of {self.target}")
         for name in ("check", "on", "result"):
             table.add_column(name)
-        for finding in findings:
-            result = "[green]passed[/]" if finding.passed else f"[red]{escape(finding.fault)}[/]"
-            table.add_row(finding.check, finding.subject, result)
+        for check_result in check_results:
+            result = (
+                "[green]passed[/]"
+                if check_result.passed
+                else f"[red]{escape(check_result.failure)}[/]"
+            )
+            table.add_row(check_result.check, check_result.subject, result)
         console.print(table)
-        failed = sum(not finding.passed for finding in findings)
+        failed = sum(not finding.passed for finding in check_results)
         if self.json:
-            words = [{**asdict(one), "passed": one.passed} for one in findings]
-            print_json("check", target=self.target, failed=failed, findings=words)
-        console.print(f"{len(findings) - failed} passed, {failed} failed")
+            result_rows = [{**asdict(one), "passed": one.passed} for one in check_results]
+            print_json("check", target=self.target, failed=failed, findings=result_rows)
+        console.print(f"{len(check_results) - failed} passed, {failed} failed")
         return 1 if failed else 0
 
 
@@ -56,21 +60,21 @@ def _load(target: str) -> type:
     module_name, colon, class_name = target.partition(":")
     if not (module_name and colon and class_name):
         raise ValueError(f"target is {target!r}; write it as module:Class.")
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    working_folder = os.getcwd()
+    if working_folder not in sys.path:
+        sys.path.insert(0, working_folder)
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # importing runs the user's code, which may raise anything
         raise ImportError(
             f"target names the module {module_name!r}, but {type(error).__name__}: {error}."
         ) from error
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
+    loaded_class = getattr(module, class_name, None)
+    if not isinstance(loaded_class, type):
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]
         hint = did_you_mean(class_name, classes).strip()
         raise ValueError(
             f"target names {class_name!r}, which is no class in {module_name!r}"
             f"{f'; {hint}' if hint else '.'}"
         )
-    return found
+    return loaded_class

@@ -12,11 +12,11 @@ import tyro
 from rich.console import Console
 
 from cida.benchmarks.catalogue import EXPERIMENTS
-from cida.benchmarks.toys import DEMO
-from cida.cli.fit import METHODS
+from cida.benchmarks.toys import DEMO_RECIPES
+from cida.cli.fit import FIT_METHODS
 from cida.cli.flags import Flag, flags
 from cida.cli.usage import short
-from cida.datasets import DOWNLOADS
+from cida.datasets import DATASET_BY_NAME
 
 __all__ = ["Completion"]
 
@@ -79,13 +79,15 @@ def _names(verb: str, flag: Flag) -> Names:
         "--methods": {name: parts[0].methods for name, parts in EXPERIMENTS.items()},
         "--preset": {name: parts[0].presets for name, parts in EXPERIMENTS.items()},
         "--protocol": {name: parts[0].protocols for name, parts in EXPERIMENTS.items()},
-        "--tasks": {name: [part.task for part in parts] for name, parts in EXPERIMENTS.items()},
+        "--tasks": {
+            name: [part.task_name for part in parts] for name, parts in EXPERIMENTS.items()
+        },
         "NAME": {"": EXPERIMENTS},
     }
     known: dict[str, dict[str, Names]] = {
-        "demo": {"--methods": {"": DEMO}},
-        "fit": {"--method": {"": METHODS}},
-        "data fetch": {"NAME": {"": DOWNLOADS}},
+        "demo": {"--methods": {"": DEMO_RECIPES}},
+        "fit": {"--method": {"": FIT_METHODS}},
+        "data fetch": {"NAME": {"": DATASET_BY_NAME}},
         "reproduce": by_experiment,
     }
     return known.get(verb, {}).get(flag.name, {})

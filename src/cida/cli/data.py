@@ -9,18 +9,18 @@ import tyro
 from rich.console import Console
 
 from cida.cli.bars import download_bar
-from cida.cli.output import print_json, say
+from cida.cli.output import print_json, print_lines
 from cida.cli.prepare import PrepareNsrr
 from cida.cli.simulate import SimulateSleep
-from cida.datasets import DOWNLOADS
-from cida.datasets.download import Dataset
-from cida.words import did_you_mean
+from cida.datasets import DATASET_BY_NAME
+from cida.datasets.download import RemoteDataset
+from cida.errors import did_you_mean
 
-__all__ = ["Data", "Fetch", "List", "fetch"]
+__all__ = ["Data", "FetchDataset", "ListDatasets", "fetch_dataset"]
 
 
 @dataclass(frozen=True)
-class Fetch:
+class FetchDataset:
     """Downloads a data set, verifies it and keeps it in the cache.
 
     Example:  cida data fetch mnist
@@ -38,26 +38,26 @@ class Fetch:
 
     def run(self, console: Console) -> int:
         """Prints where the files came from and, last, where they are."""
-        if self.name not in DOWNLOADS:
-            hint = did_you_mean(self.name, DOWNLOADS)
-            known = ", ".join(DOWNLOADS)
-            raise ValueError(f"NAME is {self.name!r}; {hint}known data sets are {known}.")
-        dataset = DOWNLOADS[self.name]
-        origin = fetch(dataset, console)
-        for source in dict.fromkeys(origin.values()):
-            count = list(origin.values()).count(source)
-            say(console, f"{count} of {len(dataset.files)} files from {source}, verified")
-        if not origin:
-            say(console, f"all {len(dataset.files)} files were in the cache, verified")
-        say(console, str(dataset.folder))
+        if self.name not in DATASET_BY_NAME:
+            hint = did_you_mean(self.name, DATASET_BY_NAME)
+            dataset_names = ", ".join(DATASET_BY_NAME)
+            raise ValueError(f"NAME is {self.name!r}; {hint}known data sets are {dataset_names}.")
+        dataset = DATASET_BY_NAME[self.name]
+        source_by_file = fetch_dataset(dataset, console)
+        for source in dict.fromkeys(source_by_file.values()):
+            count = list(source_by_file.values()).count(source)
+            print_lines(console, f"{count} of {len(dataset.files)} files from {source}, verified")
+        if not source_by_file:
+            print_lines(console, f"all {len(dataset.files)} files were in the cache, verified")
+        print_lines(console, str(dataset.folder))
         if self.json:
             files = [dataset.folder / item.name for item in dataset.files]
-            print_json("data fetch", name=self.name, files=files, fetched=origin)
+            print_json("data fetch", name=self.name, files=files, fetched=source_by_file)
         return 0
 
 
 @dataclass(frozen=True)
-class List:
+class ListDatasets:
     """Lists the data sets with their size and folder, and whether they are in the cache.
 
     Example:  cida data list
@@ -69,14 +69,17 @@ class List:
     def run(self, console: Console) -> int:
         """Prints a line for each data set."""
         if self.json:
-            print_json("data list", datasets=[_words(dataset) for dataset in DOWNLOADS.values()])
+            print_json(
+                "data list",
+                datasets=[_dataset_entry(dataset) for dataset in DATASET_BY_NAME.values()],
+            )
             return 0
-        for name, dataset in DOWNLOADS.items():
-            faults = dataset.faults()
-            state = _state(len(dataset.files), len(faults))
-            say(console, f"{name}  {state}  {_megabytes(dataset):.1f} MB  {dataset.folder}")
+        for name, dataset in DATASET_BY_NAME.items():
+            faults = dataset.find_faults()
+            state = _cache_state(len(dataset.files), len(faults))
+            print_lines(console, f"{name}  {state}  {_megabytes(dataset):.1f} MB  {dataset.folder}")
             for fault in filter(None, faults.values()):
-                say(console, f"{fault}; cida data fetch {name} gets it again.")
+                print_lines(console, f"{fault}; cida data fetch {name} gets it again.")
         return 0
 
 
@@ -91,28 +94,28 @@ class Data:
     """
 
     verbs: ClassVar[dict[str, type]] = {
-        "list": List,
-        "fetch": Fetch,
+        "list": ListDatasets,
+        "fetch": FetchDataset,
         "prepare-nsrr": PrepareNsrr,
         "simulate-sleep": SimulateSleep,
     }
 
 
-def fetch(dataset: Dataset, console: Console) -> dict[str, str]:
+def fetch_dataset(dataset: RemoteDataset, console: Console) -> dict[str, str]:
     """Gets what is not there yet, with a bar; returns the source of each file that was got."""
     with download_bar(console) as bar:
         bar.add_task(dataset.name, total=None)
         task = bar.tasks[0]
 
-        def watch(done: int, total: int | None) -> None:
+        def update_bar(done: int, total: int | None) -> None:
             task.total = total  # update() cannot set it back to unknown for the next source
             bar.update(task.id, completed=done)
 
-        return dataset.fetch(watch, lambda sentence: say(console, sentence))
+        return dataset.fetch(update_bar, lambda sentence: print_lines(console, sentence))
 
 
-def _words(dataset: Dataset) -> dict[str, Any]:
-    faults = dataset.faults()
+def _dataset_entry(dataset: RemoteDataset) -> dict[str, Any]:
+    faults = dataset.find_faults()
     return {
         "name": dataset.name,
         "folder": dataset.folder,
@@ -123,11 +126,11 @@ def _words(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _megabytes(dataset: Dataset) -> float:
+def _megabytes(dataset: RemoteDataset) -> float:
     return sum(item.size for item in dataset.files) / 1e6
 
 
-def _state(files: int, faults: int) -> str:
-    if faults in (0, files):
-        return "not in the cache" if faults else "in the cache"
-    return f"{files - faults} of {files} files in the cache"
+def _cache_state(n_files: int, n_faults: int) -> str:
+    if n_faults in (0, n_files):
+        return "not in the cache" if n_faults else "in the cache"
+    return f"{n_files - n_faults} of {n_files} files in the cache"

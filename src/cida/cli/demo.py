@@ -9,25 +9,25 @@ from typing import Annotated, ClassVar
 import tyro
 from rich.console import Console
 
-from cida import ranks
+from cida import distributed
 from cida.benchmarks.runner import (
-    Outcome,
-    Resuming,
-    finished_row,
-    read_outcome,
+    CompletedRun,
+    ResumeOptions,
+    load_completed_run,
+    load_finished_result,
     run_recipe,
     write_results,
 )
-from cida.benchmarks.tables import cells, result_lines
-from cida.benchmarks.toys import DEMO, Points
+from cida.benchmarks.tables import build_result_lines, build_table
+from cida.benchmarks.toys import DEMO_RECIPES, ToyTaskData
 from cida.cli.bars import watching
-from cida.cli.output import folder_words, named_warnings, print_json
+from cida.cli.output import folder_contents, print_json, titled_warnings
 from cida.cli.publish import rich_table
-from cida.cli.report import REPORT, leave_report
+from cida.cli.report import REPORT_FILE, save_report
 from cida.cli.reproduce import check_counts, check_methods, check_seed
-from cida.datasets import circle
-from cida.files import claimed
-from cida.report import Story, read_runs
+from cida.datasets import make_circle
+from cida.io.files import exclusive_lock
+from cida.report import Manifest, read_runs
 
 __all__ = ["Demo"]
 
@@ -56,7 +56,7 @@ class Demo:
     steps: int | None = None
     """Training steps of every method; fewer give a quicker look and a worse model."""
 
-    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(DEMO)
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(DEMO_RECIPES)
     """Which methods to run: source-only, cida, pcida, histogram, default."""
 
     resume: bool = False
@@ -72,27 +72,29 @@ class Demo:
 
     def run(self, console: Console) -> int:
         """Trains, prints the table, writes the files and prints the report's path last."""
-        check_methods(self.methods, DEMO)
+        check_methods(self.methods, DEMO_RECIPES)
         check_counts(seeds=self.seeds, steps=self.steps)
         check_seed(self.first_seed)
-        with claimed(self.out, self.out / ".lock"):
+        with exclusive_lock(self.out, self.out / ".lock"):
             return self._run(console)
 
     def _run(self, console: Console) -> int:
-        outcomes = [outcome for seed in self._seeds for outcome in self._play(seed, console)]
-        rows = [outcome.row for outcome in outcomes]
-        write_results(self.out / "results.json", "circle", "demo", "training points", rows)
-        folders = [self._folder(o.recipe.method, o.row.seed) for o in outcomes]
+        completed_runs = [
+            outcome for seed in self._seeds for outcome in self._run_seed(seed, console)
+        ]
+        results = [outcome.result for outcome in completed_runs]
+        write_results(self.out / "results.json", "circle", "demo", "training points", results)
+        folders = [self._folder(o.recipe.method, o.result.seed) for o in completed_runs]
         names = [folder.name for folder in folders]
-        Story(names, self._command(), "training points").write(self.out)
-        leave_report(read_runs(folders), self.out / REPORT, console)
-        titles = {outcome.recipe.method: outcome.recipe.title for outcome in outcomes}
+        Manifest(names, self._command(), "training points").save(self.out)
+        save_report(read_runs(folders), self.out / REPORT_FILE, console)
+        titles = {outcome.recipe.method: outcome.recipe.title for outcome in completed_runs}
         title = "Circle: accuracy %, 6 source and 24 target domains"
-        console.print(rich_table(cells(result_lines(rows, titles)), title))
+        console.print(rich_table(build_table(build_result_lines(results, titles)), title))
         console.print("The report, to open in a browser:")
-        console.print(str((self.out / REPORT).resolve()), soft_wrap=True, highlight=False)
+        console.print(str((self.out / REPORT_FILE).resolve()), soft_wrap=True, highlight=False)
         if self.json:
-            print_json("demo", **folder_words(self.out))
+            print_json("demo", **folder_contents(self.out))
         return 0
 
     @property
@@ -104,49 +106,51 @@ class Demo:
     def _seeds(self) -> range:
         return range(self.first_seed, self.first_seed + self.seeds)
 
-    def _play(self, seed: int, console: Console) -> list[Outcome]:
-        sample = Points(circle(seed=seed))
-        outcomes = []
+    def _run_seed(self, seed: int, console: Console) -> list[CompletedRun]:
+        task_data = ToyTaskData(make_circle(seed=seed))
+        completed_runs = []
         for name in self.methods:
-            recipe = DEMO[name].with_settings(steps=self.steps)
+            recipe = DEMO_RECIPES[name].with_settings(steps=self.steps)
             title = f"{recipe.title}, seed {seed}"
-            kept = self.resume and finished_row(self._folder(name, seed), recipe, sample, seed)
-            if not ranks.anywhere(not kept):
-                outcomes.append(read_outcome(self._folder(name, seed), recipe))
+            finished_result = self.resume and load_finished_result(
+                self._folder(name, seed), recipe, task_data, seed
+            )
+            if not distributed.any_rank(not finished_result):
+                completed_runs.append(load_completed_run(self._folder(name, seed), recipe))
                 continue
             with (
-                named_warnings(title, console),
+                titled_warnings(title, console),
                 watching(f"{title:<26}", console) as watchers,
             ):
                 folder, origin = self._folder(name, seed), self._origin(name, seed)
                 # What to expect of the default is told too, by a second training.
-                outcomes.append(
+                completed_runs.append(
                     run_recipe(
                         recipe,
-                        sample,
+                        task_data,
                         seed,
                         folder,
                         watchers,
                         origin,
                         name == "default",
-                        Resuming(self.resume),
+                        ResumeOptions(self.resume),
                     )
                 )
-        return outcomes
+        return completed_runs
 
     def _folder(self, method: str, seed: int) -> Path:
         return self.out / f"{method}-seed{seed}"
 
     def _origin(self, method: str, seed: int) -> dict[str, str]:
         """What a run is of, and the command that makes it alone."""
-        command = self._words(1, seed, (method,))
+        command = self._command_line(1, seed, (method,))
         return {"benchmark": "circle", "preset": "demo", "protocol": "", "command": command}
 
     def _command(self) -> str:
-        return self._words(self.seeds, self.first_seed, self.methods)
+        return self._command_line(self.seeds, self.first_seed, self.methods)
 
-    def _words(self, seeds: int, first: int, methods: tuple[str, ...]) -> str:
-        words = ["cida demo", f"--seeds {seeds}", f"--first-seed {first}"]
+    def _command_line(self, seeds: int, first_seed: int, methods: tuple[str, ...]) -> str:
+        parts = ["cida demo", f"--seeds {seeds}", f"--first-seed {first_seed}"]
         if self.steps is not None:
-            words.append(f"--steps {self.steps}")
-        return " ".join([*words, "--methods", *methods])
+            parts.append(f"--steps {self.steps}")
+        return " ".join([*parts, "--methods", *methods])

@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from cida.cli.output import print_json
-from cida.diagnostics.doctor import figures
-from cida.report.patients import Patient, patients_in
+from cida.doctor.diagnose import final_metrics
+from cida.report.patients import FittedRun, read_fitted_runs
 
 __all__ = ["Doctor"]
 
@@ -38,33 +38,40 @@ class Doctor:
         """Prints the findings of each model; exit code 1 if there are any."""
         if not self.runs:
             raise ValueError("RUN is missing; name the folder of a run, or a model file.")
-        patients = [patient for path in self.runs for patient in patients_in(path)]
+        fitted_runs = [fitted_run for path in self.runs for fitted_run in read_fitted_runs(path)]
         if self.json:
-            print_json("doctor", models=[patient.words() for patient in patients])
+            print_json("doctor", models=[patient.to_dict() for patient in fitted_runs])
         else:
-            for patient in patients:
-                _tell(console, patient)
-        return 1 if any(patient.findings for patient in patients) else 0
+            for patient in fitted_runs:
+                _print_diagnoses(console, patient)
+        return 1 if any(patient.diagnoses for patient in fitted_runs) else 0
 
 
 # --- telling -------------------------------------------------------------------------------------
 
 
-def _tell(console: Console, patient: Patient) -> None:
-    console.print(f"[bold]{escape(patient.name)}[/]", soft_wrap=True, highlight=False)
-    for finding in patient.findings:
-        _line(console, f"[bold red]{finding.fault}[/]")
-        _line(console, escape(finding.found), 4)
-        _line(console, f"[bold]{escape(finding.fix)}[/]", 4)
-    unjudged = patient.unjudged
-    if not patient.findings:
-        _line(console, "[green]no fault found[/]" + (" in what could be judged" * bool(unjudged)))
-        _line(console, escape(_figure_words(figures(patient.history, patient.facts))), 4)
-    for sentence in unjudged:
-        _line(console, f"[yellow]not judged:[/] {escape(sentence)}")
+def _print_diagnoses(console: Console, fitted_run: FittedRun) -> None:
+    console.print(f"[bold]{escape(fitted_run.name)}[/]", soft_wrap=True, highlight=False)
+    for finding in fitted_run.diagnoses:
+        _print_line(console, f"[bold red]{finding.code}[/]")
+        _print_line(console, escape(finding.evidence), 4)
+        _print_line(console, f"[bold]{escape(finding.suggestion)}[/]", 4)
+    skipped_checks = fitted_run.skipped_checks
+    if not fitted_run.diagnoses:
+        _print_line(
+            console,
+            "[green]no fault found[/]" + (" in what could be judged" * bool(skipped_checks)),
+        )
+        _print_line(
+            console,
+            escape(_format_figures(final_metrics(fitted_run.history, fitted_run.fit_summary))),
+            4,
+        )
+    for sentence in skipped_checks:
+        _print_line(console, f"[yellow]not judged:[/] {escape(sentence)}")
 
 
-def _line(console: Console, text: str, indent: int = 2) -> None:
+def _print_line(console: Console, text: str, indent: int = 2) -> None:
     if not text:
         return
     if console.is_terminal:
@@ -73,12 +80,14 @@ def _line(console: Console, text: str, indent: int = 2) -> None:
         console.print(" " * indent + text, soft_wrap=True, highlight=False)
 
 
-def _figure_words(found: Mapping[str, float]) -> str:
-    words = {
+def _format_figures(values: Mapping[str, float]) -> str:
+    templates = {
         "index_told": "z tells {:.0%} of the index",
         "pull": "{:.0%} of the gradient in z was the adversary's",
         "prediction_left": "{:.0%} of the blind prediction loss is left on the source",
         "same_source": "{:.0%} of the source rows are predicted as one class",
         "same_far": "{:.0%} of the far target rows",
     }
-    return ", ".join(text.format(found[name]) for name, text in words.items() if name in found)
+    return ", ".join(
+        text.format(values[name]) for name, text in templates.items() if name in values
+    )

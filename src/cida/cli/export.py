@@ -11,16 +11,16 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from cida.cli.export_run import read_deployed
-from cida.cli.output import print_json, say
-from cida.report.export import export_onnx, need_onnx
-from cida.report.folder import check_new, export_folder
+from cida.cli.export_run import read_exported_model
+from cida.cli.output import print_json, print_lines
+from cida.export.export_folder import check_empty_folder, export_folder
+from cida.export.onnx_export import check_onnx_installed, export_onnx
 
 __all__ = ["Export"]
 
 
 @contextmanager
-def naming_places() -> Iterator[None]:
+def refuse_unwritable_paths() -> Iterator[None]:
     """A place where nothing can be written is one sentence."""
     try:
         yield
@@ -58,20 +58,20 @@ class Export:
         """Prints how near the file comes to torch and, last, what was written."""
         self._check()
         if self.onnx is not None:
-            need_onnx("onnx", "onnxscript", *(["onnxruntime"] if self.check else []))
-        deployed = read_deployed(self.run_folder)
+            check_onnx_installed("onnx", "onnxscript", *(["onnxruntime"] if self.check else []))
+        exported_model = read_exported_model(self.run_folder)
         written: dict[str, Path] = {}
         difference = None
-        with naming_places():
+        with refuse_unwritable_paths():
             if self.onnx is not None:
-                difference = export_onnx(deployed.model, self.onnx, self.check)
+                difference = export_onnx(exported_model.model, self.onnx, self.check)
                 written["onnx"] = self.onnx.resolve()
             if self.folder is not None:
-                export_folder(deployed, self.folder)
+                export_folder(exported_model, self.folder)
                 written["folder"] = self.folder.resolve()
         if difference is not None:
-            say(console, f"largest difference between ONNX and torch: {difference:.1e}")
-        say(console, *map(str, written.values()))
+            print_lines(console, f"largest difference between ONNX and torch: {difference:.1e}")
+        print_lines(console, *map(str, written.values()))
         if self.json:
             print_json("export", difference=difference, **written)
         return 0
@@ -85,4 +85,4 @@ class Export:
         if self.onnx is not None and self.onnx.is_dir():
             raise ValueError(f"onnx is {self.onnx}, which is a folder; give the name of a file.")
         if self.folder is not None:
-            check_new(self.folder)
+            check_empty_folder(self.folder)

@@ -10,24 +10,24 @@ from typing import Any
 from torch import nn
 
 from cida.benchmarks.networks import ImageNetworks, SignalNetworks, TableNetworks
-from cida.diagnostics.view import View, read_view
+from cida.errors import error_summary
 from cida.estimators.base import CIDAEstimator
-from cida.estimators.header import check_size
-from cida.estimators.loading import MODEL, load, run_words
+from cida.estimators.header import check_network_bytes
+from cida.estimators.loading import MODEL_FILE_NAME, load, read_run_or_empty
 from cida.estimators.saving import ModelFileError, load_estimator
-from cida.files import own_file
+from cida.export.model_card import ExportedModel
+from cida.io.files import contained_path
 from cida.networks import Convolution
-from cida.report.card import Deployed
-from cida.report.runs import read_row
-from cida.space import Line, space_from_dict
-from cida.words import one_line
+from cida.report.runs import read_result
+from cida.runs.snapshot import Snapshot, load_snapshot
+from cida.spaces import Line, space_from_dict
 
-__all__ = ["read_deployed"]
+__all__ = ["read_exported_model"]
 
-VIEW, ROW = "view.safetensors", "row.json"
+SNAPSHOT_FILE, RESULT_FILE = "view.safetensors", "row.json"
 
 
-def read_deployed(run: Path) -> Deployed:
+def read_exported_model(run: Path) -> ExportedModel:
     """The model of a run of cida fit, of one run of cida reproduce or demo, or of a model file."""
     if not run.exists():
         raise ValueError(
@@ -35,66 +35,66 @@ def read_deployed(run: Path) -> Deployed:
             "model.save wrote."
         )
     if not run.is_dir():
-        return Deployed(load(run))
-    words = run_words(run)
-    networks = words.get("settings", {}).get("networks")
-    if isinstance(networks, dict) and not _has_table(words):
-        model = _benchmark_model(run, words, networks)
+        return ExportedModel(load(run))
+    record = read_run_or_empty(run)
+    networks = record.get("settings", {}).get("networks")
+    if isinstance(networks, dict) and not _has_table(record):
+        model = _benchmark_model(run, record, networks)
     else:
-        found = load(run)
-        model = found if isinstance(found, CIDAEstimator) else found.model
-    return Deployed(model, words, _row(run), _view(run))
+        loaded = load(run)
+        model = loaded if isinstance(loaded, CIDAEstimator) else loaded.model
+    return ExportedModel(model, record, _read_result(run), _read_snapshot(run))
 
 
-def _has_table(words: dict[str, Any]) -> bool:
-    return "table" in words
+def _has_table(record: dict[str, Any]) -> bool:
+    return "table" in record
 
 
-def _benchmark_model(run: Path, words: dict[str, Any], networks: dict[str, Any]) -> CIDAEstimator:
+def _benchmark_model(run: Path, record: dict[str, Any], networks: dict[str, Any]) -> CIDAEstimator:
     """The model of a recipe with networks of its own; those of older runs only run.json tells."""
     try:
-        return load_estimator(own_file(run, MODEL))
+        return load_estimator(contained_path(run, MODEL_FILE_NAME))
     except ModelFileError:
-        encoder = _encoder(run, words, networks)
-    return load_estimator(run / MODEL, encoder=encoder)
+        encoder = _build_encoder(run, record, networks)
+    return load_estimator(run / MODEL_FILE_NAME, encoder=encoder)
 
 
-def _encoder(run: Path, words: dict[str, Any], networks: dict[str, Any]) -> nn.Module:
-    kinds: tuple[type[ImageNetworks | SignalNetworks | TableNetworks], ...] = (
+def _build_encoder(run: Path, record: dict[str, Any], networks: dict[str, Any]) -> nn.Module:
+    config_classes: tuple[type[ImageNetworks | SignalNetworks | TableNetworks], ...] = (
         ImageNetworks,
         SignalNetworks,
         TableNetworks,
     )
-    named = words["settings"].get("space")
-    for kind in kinds:
-        if set(networks) <= {field.name for field in fields(kind)}:
+    space_config = record["settings"].get("space")
+    for config_class in config_classes:
+        if set(networks) <= {field.name for field in fields(config_class)}:
             try:
-                space = Line() if named is None else space_from_dict(named["space"])
-                values = {name: _tuples(name, value) for name, value in networks.items()}
-                make = partial(kind(**values).encoder, space, 0)
-                check_size(run / "run.json", make, (run / MODEL).stat().st_size)
-                return make()
+                space = Line() if space_config is None else space_from_dict(space_config["space"])
+                values = {name: _to_tuples(name, value) for name, value in networks.items()}
+                build = partial(config_class(**values).encoder, space, 0)
+                check_network_bytes(run / "run.json", build, (run / MODEL_FILE_NAME).stat().st_size)
+                return build()
             except (AttributeError, LookupError, TypeError, ValueError, RuntimeError) as error:
                 raise ValueError(
-                    f"{run / 'run.json'} has networks that cannot be made ({one_line(error)})."
+                    f"{run / 'run.json'} has networks that cannot be made ({error_summary(error)})."
                 ) from None
     raise ValueError(
         f"{run / 'run.json'} has networks that this cida does not know ({', '.join(networks)})."
     )
 
 
-def _tuples(name: str, value: Any) -> Any:
+def _to_tuples(name: str, value: Any) -> Any:
     if name == "layers":
         return tuple(Convolution(*layer) for layer in value)
     return tuple(value) if isinstance(value, list) else value
 
 
-def _row(run: Path) -> dict[str, Any]:
-    if not (run / ROW).is_file():
+def _read_result(run: Path) -> dict[str, Any]:
+    if not (run / RESULT_FILE).is_file():
         return {}
-    return asdict(read_row(own_file(run, ROW)))
+    return asdict(read_result(contained_path(run, RESULT_FILE)))
 
 
-def _view(run: Path) -> View | None:
-    view = own_file(run, VIEW)  # an older run has none
-    return read_view(view) if view.is_file() else None
+def _read_snapshot(run: Path) -> Snapshot | None:
+    snapshot_path = contained_path(run, SNAPSHOT_FILE)  # an older run has none
+    return load_snapshot(snapshot_path) if snapshot_path.is_file() else None

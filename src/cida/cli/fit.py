@@ -13,53 +13,53 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.console import Console
 
-from cida import ranks
-from cida.benchmarks.recipes import Machine
+from cida import distributed
+from cida.benchmarks.recipes import ComputeConfig
 from cida.cli.output import print_json
-from cida.cli.report import REPORT, leave_report
+from cida.cli.report import REPORT_FILE, save_report
 from cida.cli.reproduce import check_counts, check_name
-from cida.cli.unfinished import check_seconds, unfinished
-from cida.diagnostics import Expected
-from cida.diagnostics.view import VIEW
+from cida.cli.unfinished import check_checkpoint_seconds, staged_run_folder
 from cida.discriminators import Discriminator, Histogram
-from cida.estimators.saving import plain
+from cida.estimators.saving import to_json_value
 from cida.estimators.table_networks import PLAIN_SETTINGS
-from cida.report import Runs, read_runs
+from cida.report import RunCollection, read_runs
+from cida.runs.snapshot import SNAPSHOT_FILE
+from cida.selection.expected_score import ExpectedScore
 from cida.training import Callback
 from cida.training.progress import ProgressBar
 
 if TYPE_CHECKING:
     from cida.estimators.table import TableModel
-    from cida.tables import Question, TableData, TableFile
+    from cida.tables import ColumnRoles, EncodedTable, TableSource
 
-__all__ = ["METHODS", "Fit"]
+__all__ = ["FIT_METHODS", "Fit"]
 
 
 @dataclass(frozen=True)
-class Method:
+class MethodSettings:
     """The estimator's settings, and whether columns are standardised along the index."""
 
     discriminator: str | Discriminator | None
     game: str = "adversarial"
-    windows: bool = True
-    more: Mapping[str, Any] = field(default_factory=dict)
+    use_windows: bool = True
+    extra_settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def warns(self) -> bool:
+    def has_marginal_alignment(self) -> bool:
         """Whether it makes z independent of the index, labels or not."""
-        return self.windows or (self.discriminator is not None and self.game == "adversarial")
+        return self.use_windows or (self.discriminator is not None and self.game == "adversarial")
 
 
-METHODS: Mapping[str, Method] = {
-    "auto": Method("histogram"),
-    "source-only": Method(None, windows=False, more=PLAIN_SETTINGS),
-    "windows": Method(None),
-    "cida": Method("l2"),
-    "pcida": Method("gaussian"),
-    "histogram": Method("histogram"),
-    "dann": Method(Histogram(kernel=0)),
-    "cdann": Method(Histogram(kernel=0), "conditional"),
-    "conditional": Method("histogram", "conditional", windows=False),
+FIT_METHODS: Mapping[str, MethodSettings] = {
+    "auto": MethodSettings("histogram"),
+    "source-only": MethodSettings(None, use_windows=False, extra_settings=PLAIN_SETTINGS),
+    "windows": MethodSettings(None),
+    "cida": MethodSettings("l2"),
+    "pcida": MethodSettings("gaussian"),
+    "histogram": MethodSettings("histogram"),
+    "dann": MethodSettings(Histogram(kernel=0)),
+    "cdann": MethodSettings(Histogram(kernel=0), "conditional"),
+    "conditional": MethodSettings("histogram", "conditional", use_windows=False),
 }
 
 
@@ -140,79 +140,91 @@ class Fit:
             figure_lines,
             shift_words,
         )
-        from cida.estimators.table import TableModel, hold_out, read_rows
-        from cida.estimators.table_figures import balance, table_figures, table_view
+        from cida.estimators.table import TableModel, encode_rows, hold_out
+        from cida.estimators.table_figures import (
+            compute_table_figures,
+            make_table_snapshot,
+            measure_table_label_shift,
+        )
         from cida.tables import open_table, read_table
-        from cida.tables.frame import fingerprint
+        from cida.tables.encoded_table import hash_table_file
 
         if self._check():
-            _say(console, [f"{self.out} is finished.", str(self.out.resolve())])
+            _print_lines(console, [f"{self.out} is finished.", str(self.out.resolve())])
             return 0
         file = open_table(self.data)
-        data = read_table(file, self._question(file))
-        with _new_run(self) as room:
-            understood = data_lines(data)
-            _say(console, understood)
-            told = []
-            if METHODS[self.method].warns and (shift := balance(data)).suspected:
-                told.append(shift_words(data, shift))
-            _say(console, told, style="yellow")
-            x = read_rows(data, room / "rows")
-            held = hold_out(data, self.seed)
+        data = read_table(file, self._column_roles(file))
+        with _new_run(self) as run_folder:
+            data_summary = data_lines(data)
+            _print_lines(console, data_summary)
+            warnings = []
+            if (
+                FIT_METHODS[self.method].has_marginal_alignment
+                and (shift := measure_table_label_shift(data)).is_suspected
+            ):
+                warnings.append(shift_words(data, shift))
+            _print_lines(console, warnings, style="yellow")
+            x = encode_rows(data, run_folder / "rows")
+            held_out = hold_out(data, self.seed)
             seeds = range(self.seed, self.seed + self.seeds)
-            watch = _Watch(console)
-            windows = METHODS[self.method].windows
-            model = TableModel.fit(data, x, held, self._settings(), seeds, watch, windows)
-            figures = table_figures(model, data, x, held)
-            facts = {**self._facts(data), "data": fingerprint(self.data)}
-            expected = self._expected(model, data, x, held, console)
-            came_to = [*figure_lines(data, figures), *expected_lines(data, expected)]
-            trust = _trust(model, data, x)
-            table_view(model, data, x, held, expected).write(room / VIEW)
-            words = {"understood": understood, "warnings": told, "came_to": came_to}
-            (room / "rows").unlink(missing_ok=True)
-            model.save(room, {**facts, "words": words, "figures": figures.words(), "trust": trust})
-            (run,) = read_runs([room])
-            leave_report(Runs((replace(run, folder=self.out),)), room / REPORT, console)
-        _say(console, [*came_to, trust["certificate"][0]])
-        _say(console, trust["faults"], style="yellow")
-        _say(console, ["The report, to open in a browser:"])
-        _say(console, [str((self.out / REPORT).resolve()), str(self.out.resolve())])
+            progress = _SeedProgress(console)
+            windows = FIT_METHODS[self.method].use_windows
+            model = TableModel.fit(data, x, held_out, self._settings(), seeds, progress, windows)
+            figures = compute_table_figures(model, data, x, held_out)
+            record = {**self._record_fields(data), "data": hash_table_file(self.data)}
+            expected = self._estimate_expected_scores(model, data, x, held_out, console)
+            result_lines = [*figure_lines(data, figures), *expected_lines(data, expected)]
+            trust = _assess_trust(model, data, x)
+            make_table_snapshot(model, data, x, held_out, expected).save(run_folder / SNAPSHOT_FILE)
+            sentences = {"understood": data_summary, "warnings": warnings, "came_to": result_lines}
+            (run_folder / "rows").unlink(missing_ok=True)
+            model.save(
+                run_folder,
+                {**record, "words": sentences, "figures": figures.to_dict(), "trust": trust},
+            )
+            (run,) = read_runs([run_folder])
+            save_report(
+                RunCollection((replace(run, folder=self.out),)), run_folder / REPORT_FILE, console
+            )
+        _print_lines(console, [*result_lines, trust["certificate"][0]])
+        _print_lines(console, trust["faults"], style="yellow")
+        _print_lines(console, ["The report, to open in a browser:"])
+        _print_lines(console, [str((self.out / REPORT_FILE).resolve()), str(self.out.resolve())])
         if self.json:
             print_json(
                 "fit",
                 folder=self.out.resolve(),
                 files=sorted(path.resolve() for path in self.out.iterdir()),
-                **words,
-                figures=figures.words(),
+                **sentences,
+                figures=figures.to_dict(),
                 expected=[asdict(one) for one in expected],
                 trust=trust,
             )
         return 0
 
-    def _expected(
-        self, model: TableModel, data: TableData, x: Any, held: Any, console: Console
-    ) -> tuple[Expected, ...]:
+    def _estimate_expected_scores(
+        self, model: TableModel, data: EncodedTable, x: Any, held_out: Any, console: Console
+    ) -> tuple[ExpectedScore, ...]:
         """The accuracy to expect along the index; none where it cannot be told, or is not asked."""
-        from cida.estimators.table_figures import table_expected
+        from cida.estimators.table_figures import estimate_table_scores
 
         if not self.expected or data.classes is None:
             return ()
         try:
             with console.status("training once more, to tell what to expect"):
-                return table_expected(model, data, x, held)
+                return estimate_table_scores(model, data, x, held_out)
         except ValueError as error:  # a source too small to leave a part out: the sentence says so
-            _say(console, [f"No expected accuracy: {error}"])
+            _print_lines(console, [f"No expected accuracy: {error}"])
             return ()
 
     def _check(self) -> bool:
         """Refuses what cannot be done; whether all is done already."""
-        check_seconds(self.checkpoint_seconds)
+        check_checkpoint_seconds(self.checkpoint_seconds)
         check_counts(seeds=self.seeds, steps=self.steps)
-        check_name("method", self.method, METHODS)
+        check_name("method", self.method, FIT_METHODS)
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; it must not be negative.")
-        if ranks.anywhere(self.resume and self._is_done()):
+        if distributed.any_rank(self.resume and self._is_finished()):
             return True
         if self.out.exists() and not (self.out.is_dir() and not any(self.out.iterdir())):
             raise ValueError(
@@ -225,21 +237,21 @@ class Fit:
         """Where the run is made."""
         return self.out
 
-    def _is_done(self) -> bool:
+    def _is_finished(self) -> bool:
         """Whether the folder has the run of this very command."""
         try:
-            words = json.loads((self.out / "run.json").read_text())
+            record = json.loads((self.out / "run.json").read_text())
         except (OSError, ValueError):
             return False
-        return isinstance(words, dict) and words.get("command") == self._command()
+        return isinstance(record, dict) and record.get("command") == self._command()
 
-    def _question(self, file: TableFile) -> Question:
+    def _column_roles(self, file: TableSource) -> ColumnRoles:
         """What is asked of the file; an npz file has its own names for label and index."""
-        from cida.tables import Question
-        from cida.tables.arrays import ArraysFile
+        from cida.tables import ColumnRoles
+        from cida.tables.array_source import ArraySource
 
         label, index = self.label, self.index
-        if isinstance(file, ArraysFile):
+        if isinstance(file, ArraySource):
             label, index = label or "y", index or file.index
         if not label:
             raise ValueError("label is missing; name the column to predict: --label outcome.")
@@ -247,21 +259,25 @@ class Fit:
             raise ValueError(
                 "index is missing; name the column along which labels end: --index age."
             )
-        return Question(label, index, _periods(self.periodic), self.drop, self.regression)
+        return ColumnRoles(label, index, _parse_periods(self.periodic), self.drop, self.regression)
 
     def _settings(self) -> dict[str, Any]:
-        method = METHODS[self.method]
-        settings = {"discriminator": method.discriminator, "game": method.game, **method.more}
-        return {**settings, **self._machine.settings(), "steps": self.steps}
+        method = FIT_METHODS[self.method]
+        settings = {
+            "discriminator": method.discriminator,
+            "game": method.game,
+            **method.extra_settings,
+        }
+        return {**settings, **self._machine.non_default_settings(), "steps": self.steps}
 
     @property
-    def _machine(self) -> Machine:
-        return Machine(self.device, self.precision, self.compile)
+    def _machine(self) -> ComputeConfig:
+        return ComputeConfig(self.device, self.precision, self.compile)
 
-    def _facts(self, data: TableData) -> dict[str, Any]:
+    def _record_fields(self, data: EncodedTable) -> dict[str, Any]:
         return {
             "method": self.method,
-            "settings": {name: plain(value) for name, value in self._settings().items()},
+            "settings": {name: to_json_value(value) for name, value in self._settings().items()},
             "seeds": self.seeds,
             "seed": self.seed,
             "command": self._command(),
@@ -271,33 +287,33 @@ class Fit:
 
     def _command(self) -> str:
         """What was asked for, to be typed again."""
-        words = ["cida", "fit", str(self.data), "--out", str(self.out)]
-        words += ["--label", self.label] if self.label else []
+        args = ["cida", "fit", str(self.data), "--out", str(self.out)]
+        args += ["--label", self.label] if self.label else []
         for flag in ("index", "periodic", "drop"):
-            given: tuple[str, ...] = getattr(self, flag)
-            words += [f"--{flag}", *given] if given else []
-        words += ["--regression"] if self.regression else []
-        words += ["--method", self.method, "--seeds", str(self.seeds), "--seed", str(self.seed)]
-        words += ["--steps", str(self.steps)] if self.steps is not None else []
-        words += [] if self.expected else ["--no-expected"]
-        return " ".join([shlex.join(words), *self._machine.flags()])
+            values: tuple[str, ...] = getattr(self, flag)
+            args += [f"--{flag}", *values] if values else []
+        args += ["--regression"] if self.regression else []
+        args += ["--method", self.method, "--seeds", str(self.seeds), "--seed", str(self.seed)]
+        args += ["--steps", str(self.steps)] if self.steps is not None else []
+        args += [] if self.expected else ["--no-expected"]
+        return " ".join([shlex.join(args), *self._machine.to_flags()])
 
 
-def _trust(model: TableModel, data: TableData, x: Any) -> dict[str, list[str]]:
+def _assess_trust(model: TableModel, data: EncodedTable, x: Any) -> dict[str, list[str]]:
     """Whether the encoding still tells the index, and what went wrong in training, in words."""
-    from cida.estimators.table_figures import table_certificate
+    from cida.estimators.table_figures import certify_table
 
     try:
-        certificate = table_certificate(model, data, x).words()
+        certificate = certify_table(model, data, x).summary()
     except ValueError as error:  # too few rows, or nothing to tell: the sentence says which
         certificate = [f"No certificate of alignment: {error}"]
-    findings = [finding for one in model.estimators for finding in one.findings_]
+    findings = [finding for one in model.estimators for finding in one.diagnoses_]
     faults = dict.fromkeys(f"{f.fault}: {f.found} {f.fix}" for f in findings)
     return {"certificate": certificate, "faults": list(faults)}
 
 
 @dataclass(frozen=True)
-class _Watch:
+class _SeedProgress:
     """A progress bar for each seed, where somebody looks."""
 
     console: Console
@@ -312,19 +328,22 @@ class _Watch:
 
 
 @contextmanager
-def _new_run(asked: Fit) -> Iterator[Path]:
+def _new_run(command: Fit) -> Iterator[Path]:
     """The run's folder, while it is made; a place where nothing can be written is one sentence."""
     try:
-        with unfinished(asked.out, asked.resume, asked.checkpoint_seconds) as room:
-            yield room
+        with staged_run_folder(
+            command.out, command.resume, command.checkpoint_seconds
+        ) as run_folder:
+            yield run_folder
     except OSError as error:
         raise ValueError(
-            f"out is {asked.out}, where nothing can be written ({error.strerror}); choose another "
+            f"out is {command.out}, where nothing can be written ({error.strerror}); choose "
+            "another "
             "place."
         ) from error
 
 
-def _periods(pairs: Sequence[str]) -> dict[str, float]:
+def _parse_periods(pairs: Sequence[str]) -> dict[str, float]:
     periods = {}
     for pair in pairs:
         column, _, period = pair.rpartition(":")
@@ -337,6 +356,6 @@ def _periods(pairs: Sequence[str]) -> dict[str, float]:
     return periods
 
 
-def _say(console: Console, lines: Sequence[str], style: str = "") -> None:
+def _print_lines(console: Console, lines: Sequence[str], style: str = "") -> None:
     for line in lines:
         console.print(line, soft_wrap=True, markup=False, highlight=False, style=style)

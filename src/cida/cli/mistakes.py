@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 from cida.cli.flags import Flag, flags
-from cida.words import did_you_mean
+from cida.errors import did_you_mean
 
 __all__ = ["mistake", "unknown_verb"]
 

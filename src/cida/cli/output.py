@@ -18,19 +18,19 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from cida.errors import replace_control_characters
 from cida.version import __version__
-from cida.words import printable
 
 __all__ = [
     "Output",
-    "complain",
-    "folder_words",
-    "named_warnings",
+    "folder_contents",
+    "print_error",
     "print_json",
-    "say",
+    "print_lines",
+    "titled_warnings",
 ]
 
-ENDLESS = 100_000  # columns: a line in a file ends where the sentence does
+PIPE_WIDTH_COLUMNS = 100_000  # columns: a line in a file ends where the sentence does
 
 
 class Output(Console):
@@ -46,60 +46,63 @@ class Output(Console):
         if stream.isatty():
             super().__init__(stderr=stderr)
             return
-        coloured = os.environ.get("FORCE_COLOR") and not os.environ.get("NO_COLOR")
+        use_color = os.environ.get("FORCE_COLOR") and not os.environ.get("NO_COLOR")
         super().__init__(
             stderr=stderr,
             force_terminal=False,
-            width=ENDLESS,
-            color_system="standard" if coloured else None,
+            width=PIPE_WIDTH_COLUMNS,
+            color_system="standard" if use_color else None,
         )
 
     def print(self, *objects: Any, **options: Any) -> None:
         """As rich prints; a table becomes lines that ``grep`` and ``cut`` can read."""
         if self.is_terminal or not (objects and isinstance(objects[0], Table)):
-            plain = (printable(each) if isinstance(each, str) else each for each in objects)
-            super().print(*plain, **options)
+            printables = (
+                replace_control_characters(each) if isinstance(each, str) else each
+                for each in objects
+            )
+            super().print(*printables, **options)
         else:  # rich would make spaces of the tabs
-            self.file.write(printable(_tabbed(objects[0])))
+            self.file.write(replace_control_characters(_to_tsv(objects[0])))
             self.file.flush()
 
 
-def say(console: Console, *sentences: str, style: str = "") -> None:
+def print_lines(console: Console, *lines: str, style: str = "") -> None:
     """Prints each in a line of its own, whatever its signs and its length."""
-    for sentence in sentences:
+    for sentence in lines:
         console.print(sentence, soft_wrap=True, markup=False, highlight=False, style=style)
 
 
 @contextmanager
-def named_warnings(title: str, console: Console) -> Iterator[None]:
+def titled_warnings(title: str, console: Console) -> Iterator[None]:
     """Warnings of ours that come inside are said behind it, once each, with what they are about."""
     from cida import CidaWarning  # here, where torch is in memory already
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CidaWarning)
         yield
-    ours = [one for one in told if issubclass(one.category, CidaWarning)]
-    for sentence in dict.fromkeys(str(one.message) for one in ours):
-        say(console, f"{title}: {sentence}", style="yellow")
-    for one in told:
-        if one not in ours:
+    cida_warnings = [one for one in caught if issubclass(one.category, CidaWarning)]
+    for sentence in dict.fromkeys(str(one.message) for one in cida_warnings):
+        print_lines(console, f"{title}: {sentence}", style="yellow")
+    for one in caught:
+        if one not in cida_warnings:
             warnings.showwarning(one.message, one.category, one.filename, one.lineno)
 
 
-def complain(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """What went wrong, on stderr, in one line."""
     line = " ".join(sentence.split())
     Output(stderr=True).print(f"[bold red]cida:[/] {escape(line)}", soft_wrap=True)
 
 
-def print_json(verb: str, **words: Any) -> None:
+def print_json(verb: str, **fields: Any) -> None:
     """One JSON object on stdout, for programs; a number that is none is null."""
-    found = {"verb": verb, "cida": __version__, **words}
-    sys.stdout.write(json.dumps(_plain(found), indent=2, allow_nan=False) + "\n")
+    document = {"verb": verb, "cida": __version__, **fields}
+    sys.stdout.write(json.dumps(_to_json_value(document), indent=2, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
-def folder_words(folder: Path) -> dict[str, Any]:
+def folder_contents(folder: Path) -> dict[str, Any]:
     """What a folder of runs has for programs: its results, and the files that are in it."""
     # Not the hidden ones: the lock is gone when the command is.
     files = sorted(p.resolve() for p in folder.glob("[!.]*") if p.is_file())
@@ -107,29 +110,29 @@ def folder_words(folder: Path) -> dict[str, Any]:
     return {"folder": folder.resolve(), "files": files, "results": results}
 
 
-def _tabbed(table: Table) -> str:
-    titles = [] if table.title is None else [_text(table.title)]
-    return "\n".join([*titles, *("\t".join(line) for line in _cells(table))]) + "\n"
+def _to_tsv(table: Table) -> str:
+    titles = [] if table.title is None else [_plain_text(table.title)]
+    return "\n".join([*titles, *("\t".join(line) for line in _table_rows(table))]) + "\n"
 
 
-def _cells(table: Table) -> list[tuple[str, ...]]:
+def _table_rows(table: Table) -> list[tuple[str, ...]]:
     """The line of names, and the lines below it."""
-    heads = tuple(_text(column.header) for column in table.columns)
-    columns = ([_text(cell) for cell in column.cells] for column in table.columns)
-    return [heads, *zip(*columns, strict=True)]
+    header = tuple(_plain_text(column.header) for column in table.columns)
+    columns = ([_plain_text(cell) for cell in column.cells] for column in table.columns)
+    return [header, *zip(*columns, strict=True)]
 
 
-def _text(cell: Any) -> str:
+def _plain_text(cell: Any) -> str:
     return Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
 
 
-def _plain(words: Any) -> Any:
-    if isinstance(words, Mapping):
-        return {str(name): _plain(value) for name, value in words.items()}
-    if isinstance(words, np.ndarray | np.generic):
-        return _plain(words.tolist())
-    if isinstance(words, Sequence) and not isinstance(words, str):
-        return [_plain(value) for value in words]
-    if isinstance(words, float) and not math.isfinite(words):
+def _to_json_value(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(name): _to_json_value(value) for name, value in data.items()}
+    if isinstance(data, np.ndarray | np.generic):
+        return _to_json_value(data.tolist())
+    if isinstance(data, Sequence) and not isinstance(data, str):
+        return [_to_json_value(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
         return None
-    return str(words) if isinstance(words, Path) else words
+    return str(data) if isinstance(data, Path) else data

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from cida.cli.output import print_json, say
+from cida.cli.output import print_json, print_lines
 from cida.cli.predict_recording import predict_recording
-from cida.estimators.loading import run_words
+from cida.estimators.loading import read_run_or_empty
 
 __all__ = ["Predict"]
 
-TABLES = (".csv", ".tsv", ".parquet", ".pq", ".npz")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".npz")
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Predict:
 
     def run(self, console: Console) -> int:
         """Prints what was predicted and, last, the file's path."""
-        found = self._predict(console)
-        say(console, str(self.out.resolve()))
+        prediction_summary = self._predict(console)
+        print_lines(console, str(self.out.resolve()))
         if self.json:
-            print_json("predict", files=[self.out.resolve()], **found)
+            print_json("predict", files=[self.out.resolve()], **prediction_summary)
         return 0
 
     def _predict(self, console: Console) -> dict[str, Any]:
-        if not (_is_table_run(self.run_folder) or self.data.suffix.lower() in TABLES):
+        if not (_is_table_run(self.run_folder) or self.data.suffix.lower() in TABLE_SUFFIXES):
             return predict_recording(
                 self.run_folder, self.data, self.index, self.out, self.channel, console
             )
@@ -74,6 +74,6 @@ class Predict:
 def _is_table_run(folder: Path) -> bool:
     """Whether cida fit wrote it; what else is wrong with a folder is told by who reads it."""
     try:
-        return run_words(folder).get("world") == "table"
+        return read_run_or_empty(folder).get("world") == "table"
     except (OSError, ValueError):
         return False

@@ -14,13 +14,13 @@ from rich.console import Console
 
 from cida import CidaWarning
 from cida.benchmarks.saved import load_sleep_model
-from cida.datasets.sleep import CLASSES, read_signal
-from cida.datasets.sleep.jobs import need_packages
+from cida.datasets.sleep import STAGE_CLASSES, read_signal
+from cida.datasets.sleep.jobs import require_packages
 from cida.datasets.sleep.signals import SEGMENT_SECONDS
-from cida.datasets.sleep.studies import BELTS
+from cida.datasets.sleep.studies import BELT_ALIASES
+from cida.errors import did_you_mean_file
 from cida.estimators import CIDAClassifier
-from cida.files import write_atomically
-from cida.words import nearest_file
+from cida.io.files import write_atomically
 
 __all__ = ["predict_recording"]
 
@@ -32,7 +32,7 @@ def predict_recording(
     run: Path, data: Path, index: Sequence[float], out: Path, channel: str | None, console: Console
 ) -> dict[str, Any]:
     """Writes a line for each 30 s, and prints and returns how much of the night each stage has."""
-    need_packages("reading a recording", "edfio")
+    require_packages("reading a recording", "edfio")
     model = load_sleep_model(run)
     if not index:
         raise ValueError(
@@ -46,37 +46,37 @@ def predict_recording(
     if not np.isfinite(index).all():
         raise ValueError(f"index is {' '.join(map(str, index))}; it must be numbers.")
     if not data.is_file():
-        hint = nearest_file(data, {".edf"})
+        hint = did_you_mean_file(data, {".edf"})
         raise ValueError(f"DATA is {data}, which is no file; {hint}give an EDF recording.")
-    rows, real = read_signal(data, BELTS, channel)
-    probability = _probabilities(model, rows, index, console)
-    stages = np.where(real, np.array(CLASSES)[probability.argmax(1)], NO_SIGNAL)
-    write_atomically(out, _csv(stages, probability))
-    shares = {name: float((stages == name).mean()) for name in (*CLASSES, NO_SIGNAL)}
+    rows, has_signal = read_signal(data, BELT_ALIASES, channel)
+    probabilities = _predict_probabilities(model, rows, index, console)
+    stages = np.where(has_signal, np.array(STAGE_CLASSES)[probabilities.argmax(1)], NO_SIGNAL)
+    write_atomically(out, _render_stages_csv(stages, probabilities))
+    shares = {name: float((stages == name).mean()) for name in (*STAGE_CLASSES, NO_SIGNAL)}
     for name, share in shares.items():
         if share:
             console.print(f"{name:<10} {share:6.1%}", highlight=False)
     return {"segments": len(stages), "shares": shares}
 
 
-def _probabilities(
+def _predict_probabilities(
     model: CIDAClassifier, rows: Array, index: Sequence[float], console: Console
 ) -> Array:
-    tiled = np.tile(np.array(index), (len(rows), 1))
-    with warnings.catch_warnings(record=True) as told:
+    domain_index = np.tile(np.array(index), (len(rows), 1))
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CidaWarning)
-        found: Array = model.predict_proba(rows[:, None], domain_index=tiled)
-    for sentence in dict.fromkeys(str(one.message) for one in told):
+        probabilities: Array = model.predict_proba(rows[:, None], domain_index=domain_index)
+    for sentence in dict.fromkeys(str(one.message) for one in caught):
         console.print(sentence, soft_wrap=True, style="yellow", highlight=False)
-    return found
+    return probabilities
 
 
-def _csv(stages: Array, probability: Array) -> bytes:
-    made = io.StringIO()
-    lines = csv.writer(made, lineterminator="\n")
-    lines.writerow(["start_seconds", "stage", *CLASSES])
-    for number, (stage, chances) in enumerate(zip(stages, probability, strict=True)):
+def _render_stages_csv(stages: Array, probabilities: Array) -> bytes:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["start_seconds", "stage", *STAGE_CLASSES])
+    for number, (stage, stage_probabilities) in enumerate(zip(stages, probabilities, strict=True)):
         empty = stage == NO_SIGNAL
-        cells = ["" if empty else f"{chance:.4f}" for chance in chances]
-        lines.writerow([number * SEGMENT_SECONDS, stage, *cells])
-    return made.getvalue().encode()
+        cells = ["" if empty else f"{chance:.4f}" for chance in stage_probabilities]
+        writer.writerow([number * SEGMENT_SECONDS, stage, *cells])
+    return buffer.getvalue().encode()

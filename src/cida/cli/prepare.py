@@ -13,9 +13,9 @@ from rich.console import Console
 from tyro.conf import UseAppendAction
 
 from cida.cli.bars import nights_bar
-from cida.datasets.sleep import STUDIES, Report, prepare
+from cida.datasets.sleep import STUDIES, PreparationReport, prepare_study
 
-__all__ = ["PrepareNsrr", "check_fresh"]
+__all__ = ["PrepareNsrr", "check_empty_or_resuming"]
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class PrepareNsrr:
 
     def run(self, console: Console) -> int:
         """Prints what was prepared, what failed and, last, where the store is."""
-        columns = _columns([*chain(*self.column)])
-        check_fresh(self.out, self.resume)
+        columns = _parse_columns([*chain(*self.column)])
+        check_empty_or_resuming(self.out, self.resume)
         with nights_bar(console) as bar:
             task = bar.add_task(self.study, total=0)
-            report = prepare(
+            report = prepare_study(
                 STUDIES[self.study],
                 self.root,
                 self.out,
@@ -65,12 +65,12 @@ class PrepareNsrr:
                 columns,
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
-        for line in _lines(report):
+        for line in _summary_lines(report):
             console.print(line, soft_wrap=True, markup=False, highlight=False)
         return 0
 
 
-def check_fresh(out: Path, resume: bool) -> None:
+def check_empty_or_resuming(out: Path, resume: bool) -> None:
     """Refuses a folder with something in it where nothing is to be gone on with."""
     if not resume and out.expanduser().is_dir() and any(out.expanduser().iterdir()):
         raise ValueError(
@@ -78,7 +78,7 @@ def check_fresh(out: Path, resume: bool) -> None:
         )
 
 
-def _columns(pairs: Sequence[str]) -> dict[str, str]:
+def _parse_columns(pairs: Sequence[str]) -> dict[str, str]:
     columns = {}
     for pair in pairs:
         index, equals, column = pair.partition("=")
@@ -90,12 +90,12 @@ def _columns(pairs: Sequence[str]) -> dict[str, str]:
     return columns
 
 
-def _lines(report: Report) -> list[str]:
+def _summary_lines(report: PreparationReport) -> list[str]:
     counts, store = report.counts, report.store
-    people = "simulated subjects" if store.simulated else "subjects"
+    people = "simulated subjects" if store.is_simulated else "subjects"
     lines = [
         f"{len(store.subjects)} {people} with {counts.segments} segments of 30 s; "
-        f"{report.read} nights were read now",
+        f"{report.n_nights_read} nights were read now",
         f"left out: {counts.unscored} epochs without a stage, {counts.gaps} without a signal, "
         f"{counts.cut} beyond the end of recording or annotation",
     ]

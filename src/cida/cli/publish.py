@@ -11,30 +11,37 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from cida.benchmarks.catalogue import BENCHMARKS
-from cida.benchmarks.grid import Done
-from cida.benchmarks.judging import judge
-from cida.benchmarks.recipes import Benchmark
-from cida.benchmarks.runner import Row, read_outcome, write_json, write_results
-from cida.benchmarks.selection import BankRows
-from cida.benchmarks.sleep import Nights
-from cida.benchmarks.suites import detail_table, paper_table, turned, verdicts
-from cida.benchmarks.tables import Cells, cells, markdown, result_lines
-from cida.benchmarks.tabular import TableRows
-from cida.benchmarks.toys import Points
-from cida.benchmarks.worlds import WorldPoints
-from cida.cli.report import REPORT, leave_report
-from cida.files import write_atomically
-from cida.report import Story, read_runs
+from cida.benchmarks.catalogue import TASK_SPECS
+from cida.benchmarks.grid import JobResult
+from cida.benchmarks.judging import rank_validators
+from cida.benchmarks.recipes import TaskSpec
+from cida.benchmarks.runner import RunResult, load_completed_run, write_json, write_results
+from cida.benchmarks.selection import SelectionTaskData
+from cida.benchmarks.sleep import SleepTaskData
+from cida.benchmarks.suites import (
+    build_detail_table,
+    build_paper_table,
+    summarize_categorical_wins,
+    transpose_table,
+)
+from cida.benchmarks.tables import TableLine, build_result_lines, build_table, render_markdown
+from cida.benchmarks.tabular import TableTaskData
+from cida.benchmarks.toys import ToyTaskData
+from cida.benchmarks.worlds import SyntheticTaskData
+from cida.cli.report import REPORT_FILE, save_report
+from cida.io.files import write_atomically
+from cida.report import Manifest, read_runs
 
 __all__ = ["Publisher", "rich_table"]
 
 # What table.md and the report have room for, and a terminal has not.
-WIDE = ("source", "gain", "fresh std", "fresh all", "record")
-JUDGED = "Validators against the truth"
-ROOM_FOR_INTERVALS = 112
-ROOM_FOR_PAPER = 118
-SUITES = BankRows | Nights | TableRows | WorldPoints  # data of experiments of several tasks
+WIDE_ONLY_COLUMNS = ("source", "gain", "fresh std", "fresh all", "record")
+VALIDATOR_TABLE_TITLE = "Validators against the truth"
+MIN_COLUMNS_FOR_INTERVALS = 112
+MIN_COLUMNS_FOR_PAPER = 118
+SUITE_DATA_TYPES = (
+    SelectionTaskData | SleepTaskData | TableTaskData | SyntheticTaskData
+)  # data of experiments of several tasks
 
 
 @dataclass(frozen=True)
@@ -46,145 +53,187 @@ class Publisher:
     protocol: str
     command: str
     folder: Path
-    figures: bool
+    with_figures: bool
 
-    def publish(self, done: Sequence[Done], console: Console) -> None:
+    def publish(self, job_results: Sequence[JobResult], console: Console) -> None:
         """Writes all files, prints the table and, last, the path of the report."""
-        rows = [ended.row for ended in done if ended.row is not None]
-        tasks = {ended.task.benchmark: ended.task for ended in reversed(done)}  # the first of each
-        samples = {name: tasks[name].sample for name in reversed(tasks)}
-        suite = {name: one for name, one in samples.items() if isinstance(one, SUITES)}
-        simulated = any(sample.simulated for sample in suite.values())
-        protocol = f"{self.protocol}: {BENCHMARKS[done[0].task.benchmark].protocols[self.protocol]}"
-        results = self.folder / "results.json"
-        write_results(
-            results, self.experiment, self.preset, protocol, rows, simulated, _metric(list(samples))
+        run_results = [ended.result for ended in job_results if ended.result is not None]
+        first_jobs = {
+            ended.job.task_name: ended.job for ended in reversed(job_results)
+        }  # the first of each
+        data_by_task = {name: first_jobs[name].task_data for name in reversed(first_jobs)}
+        suite_data = {
+            name: one for name, one in data_by_task.items() if isinstance(one, SUITE_DATA_TYPES)
+        }
+        simulated = any(task_data.is_simulated for task_data in suite_data.values())
+        protocol = (
+            f"{self.protocol}: {TASK_SPECS[job_results[0].job.task_name].protocols[self.protocol]}"
         )
-        if suite:
-            story = self._suite(rows, done, suite, console)
+        results_path = self.folder / "results.json"
+        write_results(
+            results_path,
+            self.experiment,
+            self.preset,
+            protocol,
+            run_results,
+            simulated,
+            _metric_name(list(data_by_task)),
+        )
+        if suite_data:
+            manifest = self._publish_suite(run_results, job_results, suite_data, console)
         else:
-            (sample,) = samples.values()
-            story = self._one(rows, done, sample, console)
-        folders = [ended.task.folder for ended in done]
-        places = [str(folder.relative_to(self.folder)) for folder in folders]
-        replace(story, runs=places, command=self.command, protocol=protocol).write(self.folder)
-        leave_report(read_runs(folders), self.folder / REPORT, console)
+            (sample,) = data_by_task.values()
+            manifest = self._publish_task(run_results, job_results, sample, console)
+        folders = [ended.job.folder for ended in job_results]
+        run_paths = [str(folder.relative_to(self.folder)) for folder in folders]
+        replace(manifest, runs=run_paths, command=self.command, protocol=protocol).save(self.folder)
+        save_report(read_runs(folders), self.folder / REPORT_FILE, console)
         console.print("The report, to open in a browser:")
-        path = str((self.folder / REPORT).resolve())
+        path = str((self.folder / REPORT_FILE).resolve())
         console.print(path, soft_wrap=True, highlight=False)
 
-    def _one(self, rows: list[Row], done: Sequence[Done], sample: Any, console: Console) -> Story:
-        """An experiment of one task: a line a method."""
-        benchmark = BENCHMARKS[done[0].task.benchmark]
-        toy = isinstance(sample, Points)
-        lines = result_lines(rows, _titles(done), benchmark.records, by_index=not toy)
-        found = cells(lines)
-        write_atomically(self.folder / "table.md", markdown(found).encode())
-        outcomes = [read_outcome(ended.task.folder, ended.task.recipe) for ended in done]
-        if isinstance(sample, Points):
-            pictures = self._draw("figures", sample.world, outcomes)
-        else:
-            pictures = self._draw("rotating_figures", sample, outcomes)
-        narrow = console.width < ROOM_FOR_INTERVALS
-        without = WIDE if toy else ("gain", "std", *(lines[0].intervals if narrow else ()))
-        title = f"{self.experiment}, {self.preset}, protocol {self.protocol}: accuracy %"
-        console.print(rich_table(found, title, without))
-        return Story(pictures=pictures)
-
-    def _suite(
+    def _publish_task(
         self,
-        rows: list[Row],
-        done: Sequence[Done],
-        samples: dict[str, Any],
+        run_results: list[RunResult],
+        job_results: Sequence[JobResult],
+        task_data: Any,
         console: Console,
-    ) -> Story:
+    ) -> Manifest:
+        """An experiment of one task: a line a method."""
+        benchmark = TASK_SPECS[job_results[0].job.task_name]
+        is_toy = isinstance(task_data, ToyTaskData)
+        lines = build_result_lines(
+            run_results,
+            _method_titles(job_results),
+            benchmark.published_scores,
+            by_index=not is_toy,
+        )
+        table_rows = build_table(lines)
+        write_atomically(self.folder / "table.md", render_markdown(table_rows).encode())
+        completed_runs = [
+            load_completed_run(ended.job.folder, ended.job.recipe) for ended in job_results
+        ]
+        if isinstance(task_data, ToyTaskData):
+            figures = self._draw_figures("figures", task_data.data, completed_runs)
+        else:
+            figures = self._draw_figures("rotating_figures", task_data, completed_runs)
+        is_narrow = console.width < MIN_COLUMNS_FOR_INTERVALS
+        hidden_columns = (
+            WIDE_ONLY_COLUMNS
+            if is_toy
+            else ("gain", "std", *(lines[0].interval_accuracies if is_narrow else ()))
+        )
+        title = f"{self.experiment}, {self.preset}, protocol {self.protocol}: accuracy %"
+        console.print(rich_table(table_rows, title, hidden_columns))
+        return Manifest(figures=figures)
+
+    def _publish_suite(
+        self,
+        run_results: list[RunResult],
+        job_results: Sequence[JobResult],
+        data_by_task: dict[str, Any],
+        console: Console,
+    ) -> Manifest:
         """An experiment of several tasks: a line a task, as the paper has it."""
-        benchmarks: list[Benchmark] = [BENCHMARKS[name] for name in samples]
-        titles = _titles(done)
-        table = paper_table(rows, benchmarks, titles)
-        details = detail_table(rows, benchmarks, titles)
-        (module, line_a_method) = next((s.figures, s.line_a_method) for s in samples.values())
-        shown = turned(table, with_paper=True, named=True) if line_a_method else table
-        words = [*_about(samples, benchmarks), *verdicts(rows, benchmarks, titles)]
-        judged = self._judge(done, benchmarks, words, console)
-        told = "".join(f"- {sentence}\n" for sentence in words)
-        tables = [shown, *([judged] if judged else [])]
-        text = "\n".join([*map(markdown, tables), told, markdown(details)])
+        benchmarks: list[TaskSpec] = [TASK_SPECS[name] for name in data_by_task]
+        titles = _method_titles(job_results)
+        paper_rows = build_paper_table(run_results, benchmarks, titles)
+        detail_rows = build_detail_table(run_results, benchmarks, titles)
+        (module, methods_as_rows) = next(
+            (s.figures, s.line_a_method) for s in data_by_task.values()
+        )
+        shown_rows = (
+            transpose_table(paper_rows, with_paper=True, use_task_names=True)
+            if methods_as_rows
+            else paper_rows
+        )
+        sentences = [
+            *_data_sentences(data_by_task, benchmarks),
+            *summarize_categorical_wins(run_results, benchmarks, titles),
+        ]
+        validator_rows = self._rank_validators(job_results, benchmarks, sentences, console)
+        bullet_list = "".join(f"- {sentence}\n" for sentence in sentences)
+        tables = [shown_rows, *([validator_rows] if validator_rows else [])]
+        text = "\n".join([*map(render_markdown, tables), bullet_list, render_markdown(detail_rows)])
         write_atomically(self.folder / "table.md", text.encode())
-        pictures = self._draw(module, samples, rows)
-        title = f"{self.experiment}, {self.preset}: {_metric(list(samples))} on the target, %"
-        with_paper = console.width >= ROOM_FOR_PAPER
-        console.print(rich_table(turned(table, with_paper), title))
-        if with_paper and any(benchmark.records for benchmark in benchmarks):
+        figures = self._draw_figures(module, data_by_task, run_results)
+        title = (
+            f"{self.experiment}, {self.preset}: {_metric_name(list(data_by_task))} on the target, %"
+        )
+        with_paper = console.width >= MIN_COLUMNS_FOR_PAPER
+        console.print(rich_table(transpose_table(paper_rows, with_paper), title))
+        if with_paper and any(benchmark.published_scores for benchmark in benchmarks):
             console.print("In brackets the paper's, on real data.")
         legend = [f"({number}) {b.title}" for number, b in enumerate(benchmarks, 1)]
-        for sentence in (*legend, *words):
+        for sentence in (*legend, *sentences):
             console.print(sentence, soft_wrap=True, markup=False, highlight=False)
-        simulated = any(sample.simulated for sample in samples.values())
-        return Story(
-            simulated=simulated,
-            line_a_method=line_a_method,
-            sentences=words,
-            tables={JUDGED: judged} if judged else {},
-            pictures=pictures,
+        simulated = any(sample.simulated for sample in data_by_task.values())
+        return Manifest(
+            is_simulated=simulated,
+            methods_as_rows=methods_as_rows,
+            sentences=sentences,
+            tables={VALIDATOR_TABLE_TITLE: validator_rows} if validator_rows else {},
+            figures=figures,
         )
 
-    def _judge(
+    def _rank_validators(
         self,
-        done: Sequence[Done],
-        benchmarks: Sequence[Benchmark],
-        words: list[str],
+        job_results: Sequence[JobResult],
+        benchmarks: Sequence[TaskSpec],
+        sentences: list[str],
         console: Console,
-    ) -> list[Cells]:
+    ) -> list[TableLine]:
         """What validators say of a bank of runs; other experiments have nothing to judge."""
-        if not all(isinstance(ended.task.sample, BankRows) for ended in done):
+        if not all(isinstance(ended.job.task_data, SelectionTaskData) for ended in job_results):
             return []
-        verdict = judge(done)
-        write_json(self.folder / "selection.json", verdict.words())
+        ranking = rank_validators(job_results)
+        write_json(self.folder / "selection.json", ranking.to_dict())
         titles = {benchmark.name: benchmark.title for benchmark in benchmarks}
-        words += verdict.sentences(titles)
-        table = verdict.table(titles)
-        narrow = console.width < ROOM_FOR_PAPER
-        without = tuple(titles.values()) if narrow else ()
-        console.print(rich_table(table, JUDGED, without))
+        sentences += ranking.summary(titles)
+        table = ranking.to_table(titles)
+        is_narrow = console.width < MIN_COLUMNS_FOR_PAPER
+        hidden_columns = tuple(titles.values()) if is_narrow else ()
+        console.print(rich_table(table, VALIDATOR_TABLE_TITLE, hidden_columns))
         return table
 
-    def _draw(self, module: str, data: Any, found: Sequence[Any]) -> dict[str, str]:
+    def _draw_figures(self, module: str, data: Any, results: Sequence[Any]) -> dict[str, str]:
         """The files of the figures, by title; matplotlib is only touched where it is asked for."""
-        if not self.figures:
+        if not self.with_figures:
             return {}
-        drawing = import_module(f"cida.benchmarks.{module}")
-        pictures: dict[str, str] = drawing.draw_figures(data, found, self.folder)
+        figures_module = import_module(f"cida.benchmarks.{module}")
+        svg_by_title: dict[str, str] = figures_module.draw_figures(data, results, self.folder)
         files = {path.read_text(encoding="utf-8"): path.name for path in self.folder.glob("*.svg")}
-        return {title: files[text] for title, text in pictures.items()}
+        return {title: files[text] for title, text in svg_by_title.items()}
 
 
-def _metric(names: Sequence[str]) -> str:
+def _metric_name(names: Sequence[str]) -> str:
     """What the fields named accuracy hold; a regression's R2 is named."""
-    regressions = [name for name in names if BENCHMARKS[name].regression]
+    regressions = [name for name in names if TASK_SPECS[name].regression]
     if not regressions:
         return "accuracy"
     return "r2" if len(regressions) == len(names) else f"accuracy, r2 of {' '.join(regressions)}"
 
 
-def _titles(done: Sequence[Done]) -> dict[str, str]:
-    return {ended.task.method: ended.task.recipe.title for ended in done}
+def _method_titles(job_results: Sequence[JobResult]) -> dict[str, str]:
+    return {ended.job.method: ended.job.recipe.title for ended in job_results}
 
 
-def _about(samples: dict[str, Any], benchmarks: Sequence[Benchmark]) -> list[str]:
+def _data_sentences(data_by_task: dict[str, Any], benchmarks: Sequence[TaskSpec]) -> list[str]:
     """A sentence on the rows of each task."""
-    found = []
-    if any(sample.simulated for sample in samples.values()):
-        found.append("Simulated: nobody was recorded; the paper's numbers are of real people.")
-    return [*found, *(samples[b.name].about(b.title) for b in benchmarks)]
+    sentences = []
+    if any(sample.simulated for sample in data_by_task.values()):
+        sentences.append("Simulated: nobody was recorded; the paper's numbers are of real people.")
+    return [*sentences, *(data_by_task[b.name].about(b.title) for b in benchmarks)]
 
 
-def rich_table(found: Sequence[Cells], title: str, without: Sequence[str] = ()) -> Table:
+def rich_table(rows: Sequence[TableLine], title: str, hidden_columns: Sequence[str] = ()) -> Table:
     """The table for the terminal."""
-    shown = [{name: c for name, c in line.items() if name not in without} for line in found]
+    shown_rows = [
+        {name: c for name, c in line.items() if name not in hidden_columns} for line in rows
+    ]
     table = Table(title=title)
-    for number, name in enumerate(shown[0]):
+    for number, name in enumerate(shown_rows[0]):
         table.add_column(name, justify="right" if number else "left", no_wrap=not number)
-    for line in shown:
+    for line in shown_rows:
         table.add_row(*(cell.replace("**", "") for cell in line.values()))
     return table

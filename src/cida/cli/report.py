@@ -11,17 +11,17 @@ import tyro
 from rich.console import Console
 
 from cida.cli.bars import nights_bar
-from cida.cli.output import print_json, say
-from cida.report import Page, Run, Runs, read_runs, report_page, write_report
-from cida.report.files import need_resvg
-from cida.report.patients import RUN
-from cida.report.story import STORY
-from cida.report.trust import Asked
+from cida.cli.output import print_json, print_lines
+from cida.report import Page, Run, RunCollection, read_runs, render_report, write_report
+from cida.report.files import check_resvg_installed
+from cida.report.patients import RECORD_FILE
+from cida.report.story import MANIFEST_FILE
+from cida.report.trust import CertificateScope
 
-__all__ = ["REPORT", "Report", "leave_report"]
+__all__ = ["REPORT_FILE", "Report", "save_report"]
 
-REPORT = "report.html"
-MADE_BY = b"Made by cida."  # at the foot of every report
+REPORT_FILE = "report.html"
+REPORT_SIGNATURE = b"Made by cida."  # at the foot of every report
 
 
 @dataclass(frozen=True)
@@ -57,56 +57,60 @@ class Report:
     def run(self, console: Console) -> int:
         """Prints what is to be known first of each run and, last, the report's path."""
         if self.files:
-            need_resvg()  # before the work
+            check_resvg_installed()  # before the work
         out = self.out or _default_out(self.runs)
         if out.is_dir():
             raise ValueError(
-                f"out is {out}, which is a folder; name a file in it, such as {REPORT}."
+                f"out is {out}, which is a folder; name a file in it, such as {REPORT_FILE}."
             )
-        page = leave_report(read_runs(self.runs), out, console, self.title, "every", self.files)
-        say(console, *page.words, str(out.resolve()))
+        page = save_report(read_runs(self.runs), out, console, self.title, "every", self.files)
+        print_lines(console, *page.verdicts, str(out.resolve()))
         if self.json:
-            print_json("report", files=[out.resolve()], words=page.words)
+            print_json("report", files=[out.resolve()], fields=page.verdicts)
         return 0
 
 
 def _default_out(runs: Sequence[Path]) -> Path:
     """In the folder of the only one; several have theirs here, where no other is replaced."""
-    places = list(dict.fromkeys(path.resolve() for path in runs))
-    if len(places) == 1:
-        return runs[0] / REPORT
-    here, out = Path().resolve(), Path(REPORT)
-    if here in places or any((here / name).is_file() for name in (RUN, STORY)):
+    folders = list(dict.fromkeys(path.resolve() for path in runs))
+    if len(folders) == 1:
+        return runs[0] / REPORT_FILE
+    working_folder, out = Path().resolve(), Path(REPORT_FILE)
+    if working_folder in folders or any(
+        (working_folder / name).is_file() for name in (RECORD_FILE, MANIFEST_FILE)
+    ):
         raise ValueError(
-            f"out is missing, and {REPORT} in the current folder is that of the runs in it; name "
+            f"out is missing, and {REPORT_FILE} in the current folder is that of the runs in "
+            "it; name "
             "another file with --out."
         )
-    if out.is_file() and MADE_BY not in out.read_bytes():
+    if out.is_file() and REPORT_SIGNATURE not in out.read_bytes():
         raise ValueError(
-            f"out is missing, and the {REPORT} in the current folder was not made by cida; move it "
+            f"out is missing, and the {REPORT_FILE} in the current folder was not made by cida; "
+            "move it "
             "or name another file with --out."
         )
     return out
 
 
-def leave_report(
-    runs: Runs,
+def save_report(
+    runs: RunCollection,
     out: Path,
     console: Console,
     title: str = "",
-    certificates: Asked = "few",
-    files: bool = False,
+    certificate_scope: CertificateScope = "few",
+    with_files: bool = False,
 ) -> Page:
     """Writes the report of these runs; a bar shows how many certificates are made."""
     with nights_bar(console) as bar:
-        line = bar.add_task("certificates", total=None, visible=False)
+        bar_task = bar.add_task("certificates", total=None, visible=False)
 
-        def start(count: int) -> None:
-            bar.update(line, total=count, visible=count > 0)
+        def on_start(count: int) -> None:
+            bar.update(bar_task, total=count, visible=count > 0)
 
-        def watch(run: Run) -> None:
-            bar.update(line, advance=1, description=f"certificate of {run.title}")
+        def on_certificate(run: Run) -> None:
+            bar.update(bar_task, advance=1, description=f"certificate of {run.title}")
 
-        page = report_page(runs, title, certificates, start, watch)
-    write_report(page, out, files)
+        page = render_report(runs, title, certificate_scope, on_start, on_certificate)
+    write_report(page, out, with_files)
     return page

@@ -12,20 +12,20 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from cida import ranks
+from cida import distributed
 from cida.benchmarks.catalogue import EXPERIMENTS
-from cida.benchmarks.grid import Done, Task, one_thread, run_grid
-from cida.benchmarks.recipes import Benchmark, Machine
-from cida.benchmarks.runner import Resuming
+from cida.benchmarks.grid import Job, JobResult, run_jobs, single_threaded
+from cida.benchmarks.recipes import ComputeConfig, TaskSpec
+from cida.benchmarks.runner import ResumeOptions
 from cida.cli.bars import runs_bar
-from cida.cli.data import fetch
-from cida.cli.output import folder_words, print_json
+from cida.cli.data import fetch_dataset
+from cida.cli.output import folder_contents, print_json
 from cida.cli.publish import Publisher
-from cida.cli.unfinished import check_seconds
-from cida.datasets import DOWNLOADS
-from cida.datasets.sleep import make_simulated, simulated_home
-from cida.files import claimed
-from cida.words import did_you_mean
+from cida.cli.unfinished import check_checkpoint_seconds
+from cida.datasets import DATASET_BY_NAME
+from cida.datasets.sleep import simulate_missing_cohorts, simulated_data_home
+from cida.errors import did_you_mean
+from cida.io.files import exclusive_lock
 
 __all__ = ["Reproduce", "check_counts", "check_methods", "check_seed"]
 
@@ -121,14 +121,14 @@ class Reproduce:
     def run(self, console: Console) -> int:
         """Makes the runs, prints the table, writes the files and prints the report's path last."""
         self._check()
-        with claimed(self._folder, self._folder / ".lock"):
+        with exclusive_lock(self._folder, self._folder / ".lock"):
             return self._run(console)
 
     def _run(self, console: Console) -> int:
-        self._get_data(console)
-        tasks = self._tasks()
+        self._prepare_data(console)
+        jobs = self._jobs()
         try:
-            done = self._play(tasks, console)
+            job_results = self._run_jobs(jobs, console)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"interrupted; finished runs are kept in {self._folder}, --resume goes on."
@@ -138,21 +138,23 @@ class Reproduce:
                 "a run's process was killed, perhaps for want of memory; finished runs are kept: "
                 "go on with --resume and fewer --jobs."
             ) from None
-        whole = [ended for ended in done if ended.row is not None]
-        failed = [ended for ended in done if ended.row is None]
-        if whole:
-            self._publisher.publish(whole, console)
+        completed = [ended for ended in job_results if ended.result is not None]
+        failed = [ended for ended in job_results if ended.result is None]
+        if completed:
+            self._publisher.publish(completed, console)
         for ended in failed:
-            console.print(f"{ended.task.words} failed: {ended.failure}", style="red")
+            console.print(f"{ended.job.label} failed: {ended.failure}", style="red")
         if self.json:
-            faults = {ended.task.words: ended.failure for ended in failed}
-            print_json("reproduce", failed=faults, **(folder_words(self._folder) if whole else {}))
+            failures = {ended.job.label: ended.failure for ended in failed}
+            print_json(
+                "reproduce", failed=failures, **(folder_contents(self._folder) if completed else {})
+            )
         return 1 if failed else 0
 
     @property
     def _folder(self) -> Path:
-        other = "" if self.protocol is None else f"-{self.protocol}"
-        return self.out or Path("runs") / f"{self.name}-{self.preset}{other}"
+        suffix = "" if self.protocol is None else f"-{self.protocol}"
+        return self.out or Path("runs") / f"{self.name}-{self.preset}{suffix}"
 
     @property
     def folder(self) -> Path:
@@ -160,14 +162,14 @@ class Reproduce:
         return self._folder
 
     @property
-    def _benchmark(self) -> Benchmark:
+    def _benchmark(self) -> TaskSpec:
         """The first; all of an experiment's have the same methods, presets and protocols."""
         return EXPERIMENTS[self.name][0]
 
     @property
-    def _benchmarks(self) -> list[Benchmark]:
-        every = EXPERIMENTS[self.name]
-        return [b for b in every if self.tasks is None or b.task in self.tasks]
+    def _benchmarks(self) -> list[TaskSpec]:
+        experiment_tasks = EXPERIMENTS[self.name]
+        return [b for b in experiment_tasks if self.tasks is None or b.task_name in self.tasks]
 
     @property
     def _protocol(self) -> str:
@@ -178,8 +180,8 @@ class Reproduce:
         return self._benchmark.methods if self.methods is None else self.methods
 
     @property
-    def _machine(self) -> Machine:
-        return Machine(self.device, self.precision, self.compile)
+    def _machine(self) -> ComputeConfig:
+        return ComputeConfig(self.device, self.precision, self.compile)
 
     @property
     def _publisher(self) -> Publisher:
@@ -194,106 +196,110 @@ class Reproduce:
         check_methods(self._methods, self._benchmark.methods)
         check_counts(seeds=self.seeds, jobs=self.jobs, steps=self.steps)
         check_seed(self.first_seed)
-        check_seconds(self.checkpoint_seconds)
+        check_checkpoint_seconds(self.checkpoint_seconds)
         if self.tasks is not None:
             _check_tasks(self.name, self.tasks)
         if self.root is not None and not self._is_sleep:
             raise ValueError(f"root is for the sleep experiments; {self.name} brings its own data.")
         if self.figures:
-            _need_matplotlib()
+            _check_matplotlib_installed()
 
     @property
     def _is_sleep(self) -> bool:
         return self.name.startswith("sleep-")
 
-    def _get_data(self, console: Console) -> None:
+    def _prepare_data(self, console: Console) -> None:
         """Downloads or simulates what is not there yet: here, where it is seen, for all runs.
 
         A store that is missing or too small is told before the first run, not before the last.
         """
-        for name in dict.fromkeys(b.download for b in self._benchmarks if b.download):
-            fetch(DOWNLOADS[name], console)
+        for name in dict.fromkeys(b.download_name for b in self._benchmarks if b.download_name):
+            fetch_dataset(DATASET_BY_NAME[name], console)
         if self._is_sleep and self.root is None:
             with runs_bar(console) as bar:
-                line = bar.add_task("simulated cohorts", total=1, completed=1)
-                make_simulated(
-                    simulated_home(),
-                    jobs=self.jobs or 1,
-                    watch=lambda words, done, total: bar.update(
-                        line, description=words, completed=done, total=total
+                bar_task = bar.add_task("simulated cohorts", total=1, completed=1)
+                simulate_missing_cohorts(
+                    simulated_data_home(),
+                    n_jobs=self.jobs or 1,
+                    on_progress=lambda words, done, total: bar.update(
+                        bar_task, description=words, completed=done, total=total
                     ),
                 )
         if self._is_sleep:
             for benchmark in self._benchmarks:
-                benchmark.draw(self.first_seed, self._protocol, self.root)
+                benchmark.draw_data(self.first_seed, self._protocol, self.root)
 
-    def _tasks(self) -> list[Task]:
+    def _jobs(self) -> list[Job]:
         names = list(dict.fromkeys(self._methods))
         return [
-            Task(
+            Job(
                 benchmark.name,
                 self.preset,
                 self._protocol,
                 name,
                 seed,
-                self._folder / benchmark.task / f"{name}-seed{seed}",
+                self._folder / benchmark.task_name / f"{name}-seed{seed}",
                 self.steps,
                 self.root,
                 self.expected,
                 self._machine,
-                Resuming(self.resume, self.checkpoint_seconds),
+                ResumeOptions(self.resume, self.checkpoint_seconds),
             )
             for benchmark in self._benchmarks
             for name in names
             for seed in range(self.first_seed, self.first_seed + self.seeds)
         ]
 
-    def _play(self, tasks: Sequence[Task], console: Console) -> list[Done]:
-        with one_thread():
-            rows = {task: task.finished() for task in tasks if self.resume}
+    def _run_jobs(self, jobs: Sequence[Job], console: Console) -> list[JobResult]:
+        with single_threaded():
+            finished_results = {task: task.find_finished_result() for task in jobs if self.resume}
             # What is to be done is done by all ranks together.
-            kept = [Done(t, row) for t, row in rows.items() if not ranks.anywhere(row is None)]
-        found = {ended.task: ended for ended in kept}
-        missing = [task for task in tasks if task not in found]
+            kept_results = [
+                JobResult(t, row)
+                for t, row in finished_results.items()
+                if not distributed.any_rank(row is None)
+            ]
+        results_by_job = {ended.job: ended for ended in kept_results}
+        remaining_jobs = [task for task in jobs if task not in results_by_job]
         with runs_bar(console) as bar:
-            runs = bar.add_task(
-                f"{self.name}, {self.preset}", total=len(tasks), completed=len(kept)
+            bar_task = bar.add_task(
+                f"{self.name}, {self.preset}", total=len(jobs), completed=len(kept_results)
             )
 
-            def watch(ended: Done) -> None:
-                score = "failed" if ended.row is None else f"{ended.row.target_accuracy:.1%}"
-                words = f"{ended.task.words}: {score}"
-                bar.update(runs, advance=1, description=words)
+            def on_job_result(ended: JobResult) -> None:
+                score = "failed" if ended.result is None else f"{ended.result.target_accuracy:.1%}"
+                description = f"{ended.job.label}: {score}"
+                bar.update(bar_task, advance=1, description=description)
 
-            for ended in run_grid(missing, self.jobs, watch, self.scheduler):
-                found[ended.task] = ended
-        return [found[task] for task in tasks]
+            for ended in run_jobs(remaining_jobs, self.jobs, on_job_result, self.scheduler):
+                results_by_job[ended.job] = ended
+        return [results_by_job[task] for task in jobs]
 
     def _command(self) -> str:
-        words = [f"cida reproduce {self.name} --preset {self.preset} --seeds {self.seeds}"]
+        parts = [f"cida reproduce {self.name} --preset {self.preset} --seeds {self.seeds}"]
         if self.first_seed:
-            words.append(f"--first-seed {self.first_seed}")
+            parts.append(f"--first-seed {self.first_seed}")
         if self.steps is not None:
-            words.append(f"--steps {self.steps}")
+            parts.append(f"--steps {self.steps}")
         if self.protocol is not None:
-            words.append(f"--protocol {self.protocol}")
+            parts.append(f"--protocol {self.protocol}")
         if self.tasks is not None:
-            words += ["--tasks", *self.tasks]
+            parts += ["--tasks", *self.tasks]
         if self.methods is not None:
-            words += ["--methods", *self.methods]
+            parts += ["--methods", *self.methods]
         if self.root is not None:
-            words += ["--root", str(self.root)]
+            parts += ["--root", str(self.root)]
         if self.expected:
-            words.append("--expected")
-        words += self._machine.flags()
-        return " ".join(words)
+            parts.append("--expected")
+        parts += self._machine.to_flags()
+        return " ".join(parts)
 
 
-def check_name(flag: str, name: str, known: Collection[str]) -> None:
+def check_name(flag: str, name: str, choices: Collection[str]) -> None:
     """Refuses a name that is not known."""
-    if name not in known:
-        hint = did_you_mean(name, known)
-        raise ValueError(f"{flag} is {name!r}; {hint}known: {', '.join(known)}.")
+    if name not in choices:
+        hint = did_you_mean(name, choices)
+        raise ValueError(f"{flag} is {name!r}; {hint}known: {', '.join(choices)}.")
 
 
 def check_seed(first_seed: int) -> None:
@@ -302,13 +308,13 @@ def check_seed(first_seed: int) -> None:
         raise ValueError(f"first_seed is {first_seed}; it must not be negative.")
 
 
-def check_methods(methods: Sequence[str], known: Collection[str]) -> None:
+def check_methods(methods: Sequence[str], choices: Collection[str]) -> None:
     """Refuses names that no recipe has."""
-    unknown = [name for name in methods if name not in known]
+    unknown = [name for name in methods if name not in choices]
     if unknown or not methods:
-        hint = did_you_mean(unknown[0], known) if unknown else ""
+        hint = did_you_mean(unknown[0], choices) if unknown else ""
         raise ValueError(
-            f"methods has {', '.join(unknown) or 'no name'}; {hint}known are {', '.join(known)}."
+            f"methods has {', '.join(unknown) or 'no name'}; {hint}known are {', '.join(choices)}."
         )
 
 
@@ -319,7 +325,7 @@ def check_counts(**counts: int | None) -> None:
             raise ValueError(f"{name} is {value}; it must be at least 1.")
 
 
-def _need_matplotlib() -> None:
+def _check_matplotlib_installed() -> None:
     if find_spec("matplotlib") is None:
         raise ImportError(
             "figures need matplotlib, which is not installed; pip install 'cida[plot]', or add "
@@ -328,8 +334,8 @@ def _need_matplotlib() -> None:
 
 
 def _check_tasks(experiment: str, tasks: Sequence[str]) -> None:
-    known = [benchmark.task for benchmark in EXPERIMENTS[experiment]]
-    if len(known) == 1:
+    choices = [benchmark.task_name for benchmark in EXPERIMENTS[experiment]]
+    if len(choices) == 1:
         raise ValueError(f"tasks is for experiments that have several; {experiment} is one task.")
     for name in tasks or ("",):
-        check_name("tasks", name, known)
+        check_name("tasks", name, choices)

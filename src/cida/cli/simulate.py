@@ -10,8 +10,8 @@ from typing import ClassVar
 from rich.console import Console
 
 from cida.cli.bars import nights_bar
-from cida.cli.prepare import check_fresh
-from cida.datasets.sleep import STUDIES, simulate
+from cida.cli.prepare import check_empty_or_resuming
+from cida.datasets.sleep import STUDIES, simulate_cohorts
 
 __all__ = ["SimulateSleep"]
 
@@ -47,33 +47,33 @@ class SimulateSleep:
         out = self.out.expanduser()
         if out.exists() and not out.is_dir():
             raise ValueError(f"out is {out}, which is no folder; choose another name.")
-        check_fresh(out, self.resume)
+        check_empty_or_resuming(out, self.resume)
         with nights_bar(console) as bar:
             task = bar.add_task("nights", total=0)
-            roots = simulate(
+            roots = simulate_cohorts(
                 out,
                 self.subjects,
                 self.seed,
                 self.jobs,
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
-            written = int(bar.tasks[0].completed)
-        for line in _lines(out, roots, written):
+            n_written = int(bar.tasks[0].completed)
+        for line in _summary_lines(out, roots, n_written):
             console.print(line, soft_wrap=True, markup=False, highlight=False)
         return 0
 
 
-def _lines(out: Path, roots: list[Path], written: int) -> list[str]:
-    people = {root.name: len(STUDIES[root.name].recordings(root)) for root in roots}
-    counts = ", ".join(f"{count} in {name}" for name, count in people.items())
+def _summary_lines(out: Path, roots: list[Path], n_written: int) -> list[str]:
+    subjects_by_study = {root.name: len(STUDIES[root.name].find_recordings(root)) for root in roots}
+    counts = ", ".join(f"{count} in {name}" for name, count in subjects_by_study.items())
     return [
-        f"simulated people: {counts}; nobody was recorded; {written} nights were written now",
+        f"simulated people: {counts}; nobody was recorded; {n_written} nights were written now",
         "next, for each study that is wanted:",
-        *(_next(root, out / "stores" / root.name) for root in roots),
+        *(_next_command(root, out / "stores" / root.name) for root in roots),
         str(out),
     ]
 
 
-def _next(root: Path, store: Path) -> str:
-    words = ["cida", "data", "prepare-nsrr", "--study", root.name]
-    return shlex.join([*words, "--root", str(root), "--out", str(store)])
+def _next_command(root: Path, store: Path) -> str:
+    args = ["cida", "data", "prepare-nsrr", "--study", root.name]
+    return shlex.join([*args, "--root", str(root), "--out", str(store)])

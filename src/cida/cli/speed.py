@@ -17,11 +17,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from cida.benchmarks.speed import Effort, Figure
-from cida.cli.output import print_json, say
+from cida.benchmarks.speed import Effort, Measurement
+from cida.cli.output import print_json, print_lines
 from cida.cli.reproduce import check_name
-from cida.estimators.saving import versions
-from cida.files import write_atomically
+from cida.estimators.saving import library_versions
+from cida.io.files import write_atomically
 
 __all__ = ["SECTIONS", "Section", "Speed"]
 
@@ -40,7 +40,7 @@ class Section:
     made_by: str
     needs: Mapping[str, str] = field(default_factory=dict)
 
-    def figures(self, effort: Effort) -> Iterator[Figure]:
+    def figures(self, effort: Effort) -> Iterator[Measurement]:
         module, _, function = self.made_by.partition(":")
         yield from getattr(import_module(module), function)(effort)
 
@@ -99,14 +99,14 @@ class Speed:
     def run(self, console: Console) -> int:
         """Prints a table for each section; the ratios come from interleaved rounds of one run."""
         self._check()
-        found: dict[str, list[Figure]] = {}
+        found: dict[str, list[Measurement]] = {}
         for name in self._asked():
             with console.status(f"measuring {name}"):
                 found[name] = list(SECTIONS[name].figures(Effort(self.steps, self.workers)))
             console.print(_table(SECTIONS[name].title, found[name]))
         if self.out is not None:
             write_atomically(self.out, _page(self._command(), found).encode())
-            say(console, str(self.out.resolve()))
+            print_lines(console, str(self.out.resolve()))
         if self.json:
             print_json("speed", **_machine(), command=self._command(), sections=_words(found))
         return 0
@@ -138,14 +138,16 @@ class Speed:
         return shlex.join(words)
 
 
-def _cells(figure: Figure) -> tuple[str, ...]:
-    limit = "" if figure.limit is None else f"{'>=' if figure.least else '<='} {figure.limit:g}"
-    met = {None: "", True: "yes", False: "NO"}[figure.met]
+def _cells(figure: Measurement) -> tuple[str, ...]:
+    limit = (
+        "" if figure.limit is None else f"{'>=' if figure.is_minimum else '<='} {figure.limit:g}"
+    )
+    met = {None: "", True: "yes", False: "NO"}[figure.is_met]
     value = f"{figure.value:.2f}" if abs(figure.value) < 100 else f"{figure.value:,.0f}"
-    return (figure.what, value, figure.unit, limit, met, figure.beside)
+    return (figure.name, value, figure.unit, limit, met, figure.note)
 
 
-def _table(title: str, figures: Sequence[Figure]) -> Table:
+def _table(title: str, figures: Sequence[Measurement]) -> Table:
     table = Table(title=title)
     for head in HEADS:
         table.add_column(head, justify="right" if head in ("figure", "limit") else "left")
@@ -154,14 +156,14 @@ def _table(title: str, figures: Sequence[Figure]) -> Table:
     return table
 
 
-def _words(found: Mapping[str, Sequence[Figure]]) -> dict[str, Any]:
+def _words(found: Mapping[str, Sequence[Measurement]]) -> dict[str, Any]:
     return {
-        name: [{**asdict(figure), "met": figure.met} for figure in figures]
+        name: [{**asdict(figure), "met": figure.is_met} for figure in figures]
         for name, figures in found.items()
     }
 
 
-def _page(command: str, found: Mapping[str, Sequence[Figure]]) -> str:
+def _page(command: str, found: Mapping[str, Sequence[Measurement]]) -> str:
     """The tables as a page of Markdown, with what they were measured on."""
     facts = _machine()
     told = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
@@ -203,7 +205,7 @@ def _machine() -> dict[str, Any]:
         "memory_gb": memory,
         "threads": torch.get_num_threads(),
         "load": os.getloadavg()[0],
-        "versions": versions(),
+        "versions": library_versions(),
     }
 
 

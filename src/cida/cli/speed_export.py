@@ -9,50 +9,50 @@ from typing import Any
 
 import numpy as np
 
-from cida.benchmarks.speed import Effort, Figure
+from cida.benchmarks.speed import Effort, Measurement
 from cida.benchmarks.speed_export import (
-    BATCH,
-    Ways,
-    deployed_models,
-    deployed_times,
-    network_way,
-    onnx_way,
-    python_way,
+    EXPORT_BATCH_ROWS,
+    Predictors,
+    build_models,
+    measure_predictors,
+    onnx_predictor,
+    python_predictor,
+    torch_predictor,
 )
 from cida.estimators.base import CIDAEstimator
-from cida.report.export import export_onnx
-from cida.report.onnx_check import made_up_rows, session
-from cida.report.onnx_inputs import Input, inputs_of
-from cida.report.onnx_modules import EstimatorGraph, TableGraph
+from cida.export.onnx_check import make_synthetic_rows, open_session
+from cida.export.onnx_export import export_onnx
+from cida.export.onnx_graph import EstimatorGraph, TableGraph
+from cida.export.signature import OnnxInput, build_onnx_inputs
 
 __all__ = ["export_figures"]
 
 Array = np.ndarray[Any, Any]
 
 
-def export_figures(effort: Effort) -> Iterator[Figure]:
+def export_figures(effort: Effort) -> Iterator[Measurement]:
     """Rows a second of each model as Python has it, as a bare torch module, as an ONNX file."""
-    for name, made in deployed_models().items():
-        for one in deployed_times(name, _ways(made())):
+    for name, made in build_models().items():
+        for one in measure_predictors(name, _ways(made())):
             beside = f"one row alone {one.p50_ms:.3f} ms, p95 {one.p95_ms:.3f} ms"
-            yield Figure(one.name, one.rows_per_second, "rows/s", beside=beside)
+            yield Measurement(one.name, one.rows_per_second, "rows/s", note=beside)
 
 
-def _ways(model: Any) -> Ways:
-    rows = made_up_rows(model, BATCH, seed=100)
+def _ways(model: Any) -> Predictors:
+    rows = make_synthetic_rows(model, EXPORT_BATCH_ROWS, seed=100)
     graph = EstimatorGraph(model) if isinstance(model, CIDAEstimator) else TableGraph(model)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         export_onnx(model, path)
-        running = session(path)
+        running = open_session(path)
     return {
-        "Python": python_way(model, rows),
-        "torch module": network_way(graph.eval(), _coded(rows, inputs_of(model))),
-        "ONNX": onnx_way(running, rows),
+        "Python": python_predictor(model, rows),
+        "torch module": torch_predictor(graph.eval(), _coded(rows, build_onnx_inputs(model))),
+        "ONNX": onnx_predictor(running, rows),
     }
 
 
-def _coded(rows: Mapping[str, Array], inputs: tuple[Input, ...]) -> dict[str, Array]:
+def _coded(rows: Mapping[str, Array], inputs: tuple[OnnxInput, ...]) -> dict[str, Array]:
     """Texts as the numbers of their categories, as the bare module takes them."""
     found = dict(rows)
     for one in inputs:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cida.diagnostics import Expected, LabelShift
-from cida.estimators.table_figures import Figures
-from cida.tables import TableData
-from cida.tables.cells import Kind
+from cida.estimators.table_figures import TableFigures
+from cida.label_shift import LabelShift
+from cida.selection.expected_score import ExpectedScore
+from cida.tables import EncodedTable
+from cida.tables.cells import ColumnKind
 
 __all__ = [
     "data_lines",
@@ -34,24 +35,24 @@ NOUNS = {
 }
 
 
-def data_lines(data: TableData) -> list[str]:
+def data_lines(data: EncodedTable) -> list[str]:
     """What was understood of the table, a line each."""
-    names, kinds = data.question.index, data.index_kinds
+    names, kinds = data.roles.index, data.index_kinds
     ranges = [f"{n}, {range_words(u, k)}" for n, u, k in zip(names, data.u.T, kinds, strict=True)]
-    lines = [f"label: {data.question.label}, {_label(data)}", f"index: {'; '.join(ranges)}"]
+    lines = [f"label: {data.roles.label}, {_label(data)}", f"index: {'; '.join(ranges)}"]
     for part, rows in (("source", data.labelled), ("target", ~data.labelled)):
         spans = [range_words(u, kind) for u, kind in zip(data.u[rows].T, kinds, strict=True)]
         if len(names) > 1:
             spans = [f"{name} {span}" for name, span in zip(names, spans, strict=True)]
         lines.append(f"{part} {', '.join(spans)}: {rows_words(int(rows.sum()))}")
     lines.append(f"inputs: {_inputs(data)}")
-    holes = [column.name for column in data.schema.columns if column.holes]
+    holes = [column.name for column in data.schema.columns if column.has_missing]
     if holes:
         lines.append(f"with holes: {', '.join(holes)}")
     return [*lines, *(f"left out: {name!r}, since {why}" for name, why in data.schema.dropped)]
 
 
-def figure_lines(data: TableData, figures: Figures) -> list[str]:
+def figure_lines(data: EncodedTable, figures: TableFigures) -> list[str]:
     """What training came to, a line each."""
     scores = figures.scores
     if "accuracy" in scores:
@@ -60,14 +61,14 @@ def figure_lines(data: TableData, figures: Figures) -> list[str]:
         share = f", R2 {scores['r2']:.3f}" if "r2" in scores else ""
         told = f"root mean squared error {scores['rmse']:.4g}{share}"
     return [
-        f"held-out source: {told} ({rows_words(figures.held_out)})",
-        f"alignment: of the index's variance the inputs explain {figures.inputs_explain:.1%}, "
-        f"the encoding {figures.encoding_explains:.1%}",
+        f"held-out source: {told} ({rows_words(figures.n_held_out)})",
+        f"alignment: of the index's variance the inputs explain {figures.input_index_r2:.1%}, "
+        f"the encoding {figures.encoding_index_r2:.1%}",
         _support(data, figures),
     ]
 
 
-def expected_lines(data: TableData, cells: Sequence[Expected]) -> list[str]:
+def expected_lines(data: EncodedTable, cells: Sequence[ExpectedScore]) -> list[str]:
     """What accuracy to expect on the target, a line; none if nothing was estimated."""
     if not cells:
         return []
@@ -78,9 +79,9 @@ def expected_lines(data: TableData, cells: Sequence[Expected]) -> list[str]:
     )
     worst = min(cells, key=lambda cell: cell.score)
     lo, hi = (np.atleast_1d(np.asarray(end, dtype=float)) for end in (worst.lo, worst.hi))
-    kinds = zip(data.question.index, lo, hi, data.index_kinds, strict=True)
+    kinds = zip(data.roles.index, lo, hi, data.index_kinds, strict=True)
     where = ", ".join(f"{n} {range_words(np.array([a, b]), k)}" for n, a, b, k in kinds)
-    guess = rows[[not cell.checked for cell in cells]].sum() / rows.sum()
+    guess = rows[[not cell.is_within_calibration for cell in cells]].sum() / rows.sum()
     beyond = f"; for {guess:.0%} of the target that is a guess, too far to be checked"
     return [
         f"expected on the target, without its labels: accuracy {mean:.0%} ({low:.0%} to "
@@ -88,9 +89,9 @@ def expected_lines(data: TableData, cells: Sequence[Expected]) -> list[str]:
     ]
 
 
-def shift_words(data: TableData, shift: LabelShift) -> str:
+def shift_words(data: EncodedTable, shift: LabelShift) -> str:
     """The balance of labels moves with the index: what that means, and what to do."""
-    name = data.question.label
+    name = data.roles.label
     if data.classes is None or shift.label is None:
         low, high = number_words(shift.low), number_words(shift.high)
         told = f"the mean of {name} goes from {low} to {high} along the index"
@@ -107,15 +108,15 @@ def shift_words(data: TableData, shift: LabelShift) -> str:
     )
 
 
-def _place(data: TableData, at: tuple[float, ...]) -> str:
-    places = zip(data.question.index, at, data.index_kinds, strict=True)
+def _place(data: EncodedTable, at: tuple[float, ...]) -> str:
+    places = zip(data.roles.index, at, data.index_kinds, strict=True)
     return ", ".join(
         f"{name} {_date(value, False) if kind == 'date' else number_words(value)}"
         for name, value, kind in places
     )
 
 
-def range_words(values: Array, kind: Kind) -> str:
+def range_words(values: Array, kind: ColumnKind) -> str:
     """18-94, -3 to 5, 2019-01-01 to 2024-06-30."""
     low, high = float(values.min()), float(values.max())
     if kind == "date":
@@ -137,31 +138,32 @@ def rows_words(count: int) -> str:
     return f"{count:,} row{'s' if count != 1 else ''}"
 
 
-def _label(data: TableData) -> str:
+def _label(data: EncodedTable) -> str:
     if data.classes is not None:
         return f"{len(data.classes)} classes"
     return f"numbers {range_words(data.y[data.labelled], 'number')}"
 
 
-def _inputs(data: TableData) -> str:
-    if data.file.array is not None:
-        return f"arrays of shape {data.file.array.shape[1:]}"
+def _inputs(data: EncodedTable) -> str:
+    if data.table.input_array is not None:
+        return f"arrays of shape {data.table.input_array.shape[1:]}"
     counts = Counter(column.kind for column in data.schema.columns)
     return ", ".join(f"{count} {NOUNS[kind][count > 1]}" for kind, count in counts.items())
 
 
-def _support(data: TableData, figures: Figures) -> str:
-    farthest = figures.support.farthest
-    if len(data.question.index) > 1:
+def _support(data: EncodedTable, figures: TableFigures) -> str:
+    farthest = figures.support.max_distance
+    if len(data.roles.index) > 1:
         # On a circle the metric is in radians, on a line in standard deviations.
-        unit = "scaled units" if data.question.periods else "standard deviations"
+        unit = "scaled units" if data.roles.periods else "standard deviations"
         away = f"{number_words(farthest)} {unit} of the index"
     elif data.index_kinds[0] == "date":
         away = f"{number_words(farthest)} days"
     else:
         away = number_words(farthest)
     return (
-        f"support: {figures.support.outside:.1%} of the target lies outside the source's range, "
+        f"support: {figures.support.share_outside:.1%} of the target lies outside the source's "
+        "range, "
         f"and the farthest row is {away} away from the nearest source row"
     )
 

@@ -81,9 +81,7 @@ def _examples(console: Console, words: Sequence[str]) -> None:
 
 def _command(words: str) -> list[str]:
     """A command that can be copied, whatever the width: a backslash before each new line."""
-    lines = textwrap.wrap(
-        words, _width() - 6, break_long_words=False, break_on_hyphens=False
-    )  # fmt: skip
+    lines = textwrap.wrap(words, _width() - 6, break_long_words=False, break_on_hyphens=False)
     first, *others = lines
     broken = [f"  {first}", *(f"      {line}" for line in others)]
     return [*(f"{line} \\" for line in broken[:-1]), broken[-1]]

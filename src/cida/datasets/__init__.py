@@ -1,44 +1,47 @@
 """Data sets: some need no download, the others are fetched at first use."""
 
-from cida.datasets.download import Dataset, data_home
-from cida.datasets.king_county import KING_COUNTY, load_king_county
-from cida.datasets.ladder import ladder
-from cida.datasets.mnist import MNIST, load_mnist
-from cida.datasets.nhanes import NHANES, load_nhanes
-from cida.datasets.support2 import SUPPORT2, load_support2
-from cida.datasets.table import RealTable
-from cida.datasets.toy import World, circle, sine
+from cida.datasets.download import RemoteDataset, data_home
+from cida.datasets.king_county import KING_COUNTY_DATASET, fetch_king_county
+from cida.datasets.ladder import make_ladder
+from cida.datasets.mnist import MNIST_DATASET, fetch_mnist
+from cida.datasets.nhanes import NHANES_DATASET, fetch_nhanes
+from cida.datasets.support2 import SUPPORT2_DATASET, fetch_support2
+from cida.datasets.table import IndexedTable
+from cida.datasets.toy import IndexedData, make_circle, make_sine
 from cida.datasets.worlds import (
-    drifting_regression,
-    hours,
-    irrelevant_index,
-    moons,
-    noise_index,
-    noisy_index,
-    plane,
-    shifting_labels,
+    make_drifting_regression,
+    make_hours,
+    make_irrelevant_index,
+    make_noise_index,
+    make_noisy_index,
+    make_plane,
+    make_rotating_moons,
+    make_shifting_labels,
 )
 
 __all__ = [
-    "DOWNLOADS",
-    "RealTable",
-    "World",
-    "circle",
+    "DATASET_BY_NAME",
+    "IndexedData",
+    "IndexedTable",
     "data_home",
-    "drifting_regression",
-    "hours",
-    "irrelevant_index",
-    "ladder",
-    "load_king_county",
-    "load_mnist",
-    "load_nhanes",
-    "load_support2",
-    "moons",
-    "noise_index",
-    "noisy_index",
-    "plane",
-    "shifting_labels",
-    "sine",
+    "fetch_king_county",
+    "fetch_mnist",
+    "fetch_nhanes",
+    "fetch_support2",
+    "make_circle",
+    "make_drifting_regression",
+    "make_hours",
+    "make_irrelevant_index",
+    "make_ladder",
+    "make_noise_index",
+    "make_noisy_index",
+    "make_plane",
+    "make_rotating_moons",
+    "make_shifting_labels",
+    "make_sine",
 ]
 
-DOWNLOADS: dict[str, Dataset] = {each.name: each for each in (MNIST, NHANES, KING_COUNTY, SUPPORT2)}
+DATASET_BY_NAME: dict[str, RemoteDataset] = {
+    each.name: each
+    for each in (MNIST_DATASET, NHANES_DATASET, KING_COUNTY_DATASET, SUPPORT2_DATASET)
+}

@@ -6,10 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from cida.datasets.toy import World
-from cida.words import did_you_mean
+from cida.datasets.toy import IndexedData
+from cida.errors import did_you_mean
 
-__all__ = ["RUNGS", "SHORTCUT_NOISE", "SOURCE_EDGE", "ladder", "quantile", "side"]
+__all__ = [
+    "SHORTCUT_NOISE",
+    "SOURCE_EDGE",
+    "SWITCH_POINTS_BY_MOMENT",
+    "index_quantile",
+    "make_ladder",
+    "shortcut_side",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -17,30 +24,32 @@ Array = np.ndarray[Any, Any]
 # the source, |u| below SOURCE_EDGE, holds four tenths of the rows. Each solves its moment equations
 # (the tests check them): nothing below the rung's own moment tells the sides apart.
 SOURCE_EDGE = 0.2734850178188648
-RUNGS: dict[str, tuple[float, ...]] = {
+SWITCH_POINTS_BY_MOMENT: dict[str, tuple[float, ...]] = {
     "mean": (),
     "variance": (0.5111952910981554,),
     "skewness": (0.5880311235607217,),
     "whole": (0.3243095066609761, 0.5, 0.7562042801928476),
 }
-ODD = ("mean", "skewness")
-NOISE = 0.25  # of the two switches; the shortcut has more, so that no gap parts its two values
+ODD_MOMENTS = ("mean", "skewness")
+SWITCH_NOISE = (
+    0.25  # of the two switches; the shortcut has more, so that no gap parts its two values
+)
 SHORTCUT_NOISE = 0.5
 
 
-def side(u: Array, rung: str) -> Array:
+def shortcut_side(u: Array, moment: str) -> Array:
     """+1 or -1 beyond the source, 0 inside: which side of the rung's moment u is on.
 
     ``E[u^j side(u)] = 0`` for j below the rung's order, and 0 for j = 3 too on the last rung.
     """
     distance = np.abs(u)
-    passed = np.searchsorted(RUNGS[rung], distance)
-    sign = np.where(passed % 2 == len(RUNGS[rung]) % 2, 1, -1)
-    sign = sign * np.where(u < 0, -1, 1) if rung in ODD else sign
+    n_crossed = np.searchsorted(SWITCH_POINTS_BY_MOMENT[moment], distance)
+    sign = np.where(n_crossed % 2 == len(SWITCH_POINTS_BY_MOMENT[moment]) % 2, 1, -1)
+    sign = sign * np.where(u < 0, -1, 1) if moment in ODD_MOMENTS else sign
     return np.where(distance > SOURCE_EDGE, sign, 0)
 
 
-def ladder(rung: str = "mean", rows: int = 4000, seed: int = 0) -> World:
+def make_ladder(moment: str = "mean", n_samples: int = 4000, seed: int = 0) -> IndexedData:
     """Three switches, each +-1 and a little noise: ``y = x1 x2`` everywhere, and x0 a shortcut.
 
     In the source (the middle of the range) x0 repeats the label; in the target it is ``side(u)``
@@ -48,21 +57,25 @@ def ladder(rung: str = "mean", rows: int = 4000, seed: int = 0) -> World:
     aligned to every head that is blind to the rung: "mean", "variance", "skewness" of p(u|z), or
     only its "whole". An encoding of the product is independent of u and right everywhere.
     """
-    if rung not in RUNGS:
-        hint = did_you_mean(rung, RUNGS)
-        raise ValueError(f"rung is {rung!r}; {hint}known are {', '.join(RUNGS)}.")
-    if rows < 10:
-        raise ValueError(f"rows is {rows}; a ladder needs at least 10.")
-    random = np.random.default_rng(seed)
+    if moment not in SWITCH_POINTS_BY_MOMENT:
+        hint = did_you_mean(moment, SWITCH_POINTS_BY_MOMENT)
+        raise ValueError(
+            f"rung is {moment!r}; {hint}known are {', '.join(SWITCH_POINTS_BY_MOMENT)}."
+        )
+    if n_samples < 10:
+        raise ValueError(f"rows is {n_samples}; a ladder needs at least 10.")
+    rng = np.random.default_rng(seed)
     # One row in each of as many even shares: moments that are equal by design are so in the sample.
-    u = quantile((np.arange(rows) + random.uniform(size=rows)) / rows)
-    switches = random.choice([-1, 1], size=(rows, 2))
+    u = index_quantile((np.arange(n_samples) + rng.uniform(size=n_samples)) / n_samples)
+    switches = rng.choice([-1, 1], size=(n_samples, 2))
     label = switches.prod(axis=1)
-    shortcut = np.where(side(u, rung) == 0, label, side(u, rung))
-    noise = np.array([SHORTCUT_NOISE, NOISE, NOISE]) * random.standard_normal((rows, 3))
+    shortcut = np.where(shortcut_side(u, moment) == 0, label, shortcut_side(u, moment))
+    noise = np.array([SHORTCUT_NOISE, SWITCH_NOISE, SWITCH_NOISE]) * rng.standard_normal(
+        (n_samples, 3)
+    )
     x = np.column_stack([shortcut, switches]) + noise
-    return World(
-        name=f"ladder of the {rung}",
+    return IndexedData(
+        name=f"ladder of the {moment}",
         x=x,
         y=(label > 0).astype(np.int64),
         u=u,
@@ -70,7 +83,7 @@ def ladder(rung: str = "mean", rows: int = 4000, seed: int = 0) -> World:
     )
 
 
-def quantile(share: Array) -> Array:
+def index_quantile(share: Array) -> Array:
     """Inverts ``1/2 + 3/4 u - 1/4 u^3``, the share of rows below u."""
-    found: Array = 2 * np.cos((np.arccos(1 - 2 * share) + 4 * np.pi) / 3)
-    return found
+    u: Array = 2 * np.cos((np.arccos(1 - 2 * share) + 4 * np.pi) / 3)
+    return u

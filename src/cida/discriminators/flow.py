@@ -9,16 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cida.discriminators.base import HALF_LOG_TURN, Discriminator, raw_variance, variance_of
-from cida.discriminators.fitting import few, lowest, merge_repeats
+from cida.discriminators.base import (
+    HALF_LOG_TWO_PI,
+    Discriminator,
+    raw_from_variance,
+    variance_from_raw,
+)
+from cida.discriminators.marginal import merge_duplicates, minimize_lbfgs, subsample_weighted
 
 __all__ = ["Flow"]
 
-MOST_OFF_CENTRE = 0.99  # the peak of a belief on a circle is then that of the floor on a line
+MAX_MOEBIUS_RADIUS = 0.99  # the peak of a belief on a circle is then that of the floor on a line
 # No bin is over 100 times as high as another, and none below a quarter as wide: deep gaps between
 # modes, but blunt spikes only on the values of an index of few values.
-SLOPE = 1e-2
-FIT_POINTS = 512
+MIN_SPLINE_SLOPE = 1e-2
+MAX_FLOW_FIT_POINTS = 512
 
 
 class Flow(Discriminator):
@@ -38,7 +43,7 @@ class Flow(Discriminator):
     bins: K.
     """
 
-    sees_all = True
+    aligns_all_moments = True
 
     def __init__(
         self,
@@ -51,48 +56,55 @@ class Flow(Discriminator):
             raise ValueError(f"bins must be at least 2, got {bins}.")
         self.bins = bins
 
-    def place(self, u: Tensor) -> None:
-        _transforms()  # better here than after the first batch
+    def place_anchors(self, u: Tensor) -> None:
+        _import_transforms()  # better here than after the first batch
 
     @property
-    def belief_width(self) -> int:
+    def params_width(self) -> int:
         assert self.space is not None, "build(...) sets the space"
         return self.space.width * (3 * self.bins + 1)
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
         assert self.space is not None
-        beliefs = params.reshape(len(params), self.space.width, -1).unbind(1)
-        pieces = torch.split(target, [c.embedding_width for c in self.space.columns], dim=1)
-        pairs = zip(beliefs, pieces, strict=True)
-        return torch.stack([self._column(belief, piece) for belief, piece in pairs]).sum(0)
+        column_params = params.reshape(len(params), self.space.width, -1).unbind(1)
+        column_targets = torch.split(
+            target, [c.embedding_width for c in self.space.column_spaces], dim=1
+        )
+        pairs = zip(column_params, column_targets, strict=True)
+        return torch.stack([self._column_loss(belief, piece) for belief, piece in pairs]).sum(0)
 
-    def _column(self, belief: Tensor, point: Tensor) -> Tensor:
+    def _column_loss(self, params: Tensor, point: Tensor) -> Tensor:
         """The loss of one column; a point of two numbers is on a circle."""
         sizes = [2, self.bins, self.bins, self.bins - 1]
-        frame, widths, heights, slopes = torch.split(belief, sizes, dim=1)
+        shift_scale, widths, heights, slopes = torch.split(params, sizes, dim=1)
         on_circle = point.shape[1] == 2
-        inner, log_slope = _moebius(frame, point) if on_circle else _affine(frame, point)
-        spline = _transforms().MonotonicRQSTransform(
+        inner, log_slope = (
+            _moebius(shift_scale, point) if on_circle else _affine(shift_scale, point)
+        )
+        spline = _import_transforms().MonotonicRQSTransform(
             widths.tanh(),
             heights,
             -2 * nn.functional.elu(-slopes / 2),  # below 2, and as it is where negative
             bound=math.pi,  # half a turn; on a line 3.1 deviations, beyond which nothing is bent
-            slope=SLOPE,
+            slope=MIN_SPLINE_SLOPE,
         )
-        outer, log_bend = spline.call_and_ladj(inner)
-        base = HALF_LOG_TURN if on_circle else outer.square() / 2
-        loss: Tensor = base - log_bend - log_slope
+        outer, log_spline_slope = spline.call_and_ladj(inner)
+        base = HALF_LOG_TWO_PI if on_circle else outer.square() / 2
+        loss: Tensor = base - log_spline_slope - log_slope
         return loss
 
-    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+    def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
         assert self.space is not None
-        best = []
-        for number, column in enumerate(self.space.columns):
-            raw, share = few(*merge_repeats(u[:, number : number + 1], weights), FIT_POINTS)
-            best.append(self._fit(column.embed(raw).to(share.dtype), share))
-        return torch.cat(best)
+        column_fits = []
+        for column_number, column in enumerate(self.space.column_spaces):
+            raw, share = subsample_weighted(
+                *merge_duplicates(u[:, column_number : column_number + 1], weights),
+                MAX_FLOW_FIT_POINTS,
+            )
+            column_fits.append(self._fit_column(column.embed(raw).to(share.dtype), share))
+        return torch.cat(column_fits)
 
-    def _fit(self, points: Tensor, share: Tensor) -> Tensor:
+    def _fit_column(self, points: Tensor, share: Tensor) -> Tensor:
         """The best numbers for one column.
 
         From no spline, which ends lowest nearly always, and from one bent anyhow: where all is
@@ -100,35 +112,40 @@ class Flow(Discriminator):
         """
         mean = share @ points
         variance = share @ (points - mean).square()
-        frame = mean if len(mean) == 2 else torch.cat([mean, raw_variance(variance)])
+        shift_scale = mean if len(mean) == 2 else torch.cat([mean, raw_from_variance(variance)])
         generator = torch.Generator().manual_seed(0)
-        bent = torch.randn(3 * self.bins - 1, generator=generator, dtype=share.dtype) / 2
-        starts = [torch.cat([frame, shape]) for shape in (torch.zeros_like(bent), bent)]
-        return lowest(lambda belief: share @ self._column(belief[None], points), starts, rounds=300)
+        random_shape = torch.randn(3 * self.bins - 1, generator=generator, dtype=share.dtype) / 2
+        starts = [
+            torch.cat([shift_scale, shape])
+            for shape in (torch.zeros_like(random_shape), random_shape)
+        ]
+        return minimize_lbfgs(
+            lambda belief: share @ self._column_loss(belief[None], points), starts, max_iter=300
+        )
 
 
-def _affine(frame: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
+def _affine(shift_scale: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
     """``(u - shift) / scale``, and the log of its slope."""
-    variance = variance_of(frame[:, 1])
-    return (point[:, 0] - frame[:, 0]) / variance.sqrt(), -variance.log() / 2
+    variance = variance_from_raw(shift_scale[:, 1])
+    return (point[:, 0] - shift_scale[:, 0]) / variance.sqrt(), -variance.log() / 2
 
 
-def _moebius(frame: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
+def _moebius(raw_centre: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
     """The angle of ``(1 - |w|^2) / |e - w|^2 (e - w) - w``, and the log of its slope in u.
 
     It stretches the circle around the direction of w, the more the nearer w is to its rim.
     """
-    w = MOST_OFF_CENTRE * frame / (1 + frame.square().sum(1, keepdim=True)).sqrt()
-    off = point - w
-    slope = (1 - w.square().sum(1)) / off.square().sum(1)
-    moved = slope[:, None] * off - w
-    return torch.atan2(moved[:, 1], moved[:, 0]), slope.log()
+    w = MAX_MOEBIUS_RADIUS * raw_centre / (1 + raw_centre.square().sum(1, keepdim=True)).sqrt()
+    offset = point - w
+    slope = (1 - w.square().sum(1)) / offset.square().sum(1)
+    mapped_point = slope[:, None] * offset - w
+    return torch.atan2(mapped_point[:, 1], mapped_point[:, 0]), slope.log()
 
 
-def _transforms() -> Any:
+def _import_transforms() -> Any:
     try:
         return import_module("zuko.transforms")
-    except ImportError as missing:
+    except ImportError as error:
         raise ImportError(
             "discriminator 'flow' needs zuko, which is not installed; pip install 'cida[flow]'."
-        ) from missing
+        ) from error

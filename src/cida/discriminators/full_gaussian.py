@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cida.discriminators.base import Discriminator, raw_variance, variance_of
+from cida.discriminators.base import Discriminator, raw_from_variance, variance_from_raw
 
 __all__ = ["FullGaussian"]
 
@@ -23,44 +23,46 @@ class FullGaussian(Discriminator):
     """
 
     @property
-    def belief_width(self) -> int:
+    def params_width(self) -> int:
         width = self.embedding_width
         return 2 * width + width * (width - 1) // 2
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
         mean, variance, weight = self._unpack(params)
         error = target - mean
-        rest = error - (weight @ error[:, :, None])[:, :, 0]
-        return (rest.square() / (2 * variance) + variance.log() / 2).sum(1)
+        residual = error - (weight @ error[:, :, None])[:, :, 0]
+        return (residual.square() / (2 * variance) + variance.log() / 2).sum(1)
 
-    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+    def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
         embedding = self.target(u).to(weights.dtype)
         mean = weights @ embedding
         error = embedding - mean
         covariance = error.T @ (weights[:, None] * error)
-        variance, below = covariance.diagonal().clone(), []
+        variance, regression_weights = covariance.diagonal().clone(), []
         for j in range(1, len(mean)):
             # Each column regressed on those before it. A pseudo-inverse: on two points of a circle
             # sine follows from cosine, and a third column would have no unique weights.
-            before = torch.linalg.pinv(covariance[:j, :j], rtol=1e-10, hermitian=True)
-            below.append(before @ covariance[:j, j])
-            variance[j] -= covariance[:j, j] @ below[-1]
-        return torch.cat([mean, raw_variance(variance), *below])
+            inverse_covariance = torch.linalg.pinv(covariance[:j, :j], rtol=1e-10, hermitian=True)
+            regression_weights.append(inverse_covariance @ covariance[:j, j])
+            variance[j] -= covariance[:j, j] @ regression_weights[-1]
+        return torch.cat([mean, raw_from_variance(variance), *regression_weights])
 
     def moments(self, params: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the covariance that a belief stands for, in the embedding."""
         mean, variance, weight = self._unpack(params)
-        one = torch.eye(mean.shape[1], dtype=params.dtype, device=params.device)
+        identity = torch.eye(mean.shape[1], dtype=params.dtype, device=params.device)
         lower = torch.linalg.solve_triangular(
-            one - weight, one.expand_as(weight), upper=False, unitriangular=True
+            identity - weight, identity.expand_as(weight), upper=False, unitriangular=True
         )
         return mean, (lower * variance[:, None, :]) @ lower.mT
 
     def _unpack(self, params: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Means and v, each ``(rows, columns)``, and W, ``(rows, columns, columns)``."""
         width = self.embedding_width
-        mean, raw, below = torch.split(params, [width, width, self.belief_width - 2 * width], dim=1)
+        mean, raw, lower_entries = torch.split(
+            params, [width, width, self.params_width - 2 * width], dim=1
+        )
         rows, columns = torch.tril_indices(width, width, offset=-1, device=params.device)
         weight = params.new_zeros(len(params), width, width)
-        weight[:, rows, columns] = below
-        return mean, variance_of(raw), weight
+        weight[:, rows, columns] = lower_entries
+        return mean, variance_from_raw(raw), weight

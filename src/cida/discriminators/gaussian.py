@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cida.discriminators.base import Discriminator, raw_variance, variance_of
+from cida.discriminators.base import Discriminator, raw_from_variance, variance_from_raw
 
 __all__ = ["Gaussian"]
 
@@ -20,7 +20,7 @@ class Gaussian(Discriminator):
     """
 
     @property
-    def belief_width(self) -> int:
+    def params_width(self) -> int:
         return 2 * self.embedding_width
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
@@ -28,13 +28,13 @@ class Gaussian(Discriminator):
         error = mean - target
         return (error.square() / (2 * variance) + variance.log() / 2).sum(1)
 
-    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+    def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
         embedding = self.target(u).to(weights.dtype)
         mean = weights @ embedding
         variance = weights @ (embedding - mean).square()
-        return torch.cat([mean, raw_variance(variance)])
+        return torch.cat([mean, raw_from_variance(variance)])
 
     def moments(self, params: Tensor) -> tuple[Tensor, Tensor]:
         """The mean and the variance that a belief stands for, in the embedding."""
         mean, raw = params.chunk(2, dim=1)
-        return mean, variance_of(raw)
+        return mean, variance_from_raw(raw)

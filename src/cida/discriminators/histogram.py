@@ -35,7 +35,7 @@ class Histogram(Discriminator):
 
     anchors: Tensor
     bandwidth: Tensor
-    sees_all = True
+    aligns_all_moments = True
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class Histogram(Discriminator):
             raise ValueError(f"kernel must not be negative, got {kernel}; 0 gives hard bins.")
         if not 0 <= smoothing < 1:
             raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}.")
-        self.bins = _checked(bins)
+        self.bins = _validate_bins(bins)
         self.kernel = kernel
         self.smoothing = smoothing
         self.register_buffer("anchors", torch.zeros(0, 0, dtype=torch.float64))
         self.register_buffer("bandwidth", torch.zeros((), dtype=torch.float64))
 
-    def place(self, u: Tensor) -> None:
+    def place_anchors(self, u: Tensor) -> None:
         assert self.space is not None
         if isinstance(self.bins, int):
-            self.anchors = self.space.anchors(u, self.bins)
+            self.anchors = self.space.make_anchors(u, self.bins)
         elif self.space.width == 1:
             self.anchors = torch.tensor(self.bins, dtype=torch.float64)[:, None]
         else:
@@ -67,14 +67,14 @@ class Histogram(Discriminator):
                 f"bins are {len(self.bins)} anchors of one number and the index has "
                 f"{self.space.width} columns; give how many anchors there should be."
             )
-        apart = self.space.distance(self.anchors, self.anchors)
-        apart.fill_diagonal_(torch.inf)
-        if not isinstance(self.bins, int) and float(apart.min()) == 0:
+        distances = self.space.distance(self.anchors, self.anchors)
+        distances.fill_diagonal_(torch.inf)
+        if not isinstance(self.bins, int) and float(distances.min()) == 0:
             raise ValueError(f"bins are the anchors {self.bins}; two of them are the same place.")
-        self.bandwidth = (self.kernel * apart.min(1).values.mean()).clamp(min=1e-12)
+        self.bandwidth = (self.kernel * distances.min(1).values.mean()).clamp(min=1e-12)
 
     @property
-    def belief_width(self) -> int:
+    def params_width(self) -> int:
         return len(self.anchors)
 
     def target(self, u: Tensor) -> Tensor:
@@ -83,36 +83,38 @@ class Histogram(Discriminator):
         # Exact differences of raw values first; scaled distances are small enough for float32.
         distance = self.space.distance(u, self.anchors).to(torch.get_default_dtype())
         if self.kernel == 0:
-            near = nn.functional.one_hot(distance.argmin(1), len(self.anchors)).to(distance.dtype)
+            soft_histogram = nn.functional.one_hot(distance.argmin(1), len(self.anchors)).to(
+                distance.dtype
+            )
         else:
             sharpness = 0.5 / float(self.bandwidth) ** 2
-            near = torch.softmax(distance.square_().mul_(-sharpness), dim=1)
+            soft_histogram = torch.softmax(distance.square_().mul_(-sharpness), dim=1)
         if not self.smoothing:
-            return near
-        return (1 - self.smoothing) * near + self.smoothing / len(self.anchors)
+            return soft_histogram
+        return (1 - self.smoothing) * soft_histogram + self.smoothing / len(self.anchors)
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
         return nn.functional.cross_entropy(params, target, reduction="none")
 
     @torch.no_grad()
-    def blind_score(self, target: Tensor) -> Tensor:
+    def marginal_loss(self, target: Tensor) -> Tensor:
         # One belief for all rows: its logarithm is taken once.
         return -(torch.log_softmax(self.blind, dim=1) * target).sum(1)
 
-    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+    def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
         parts = zip(torch.split(u, 8192), torch.split(weights, 8192), strict=True)
         means = [share @ self.target(part).to(share.dtype) for part, share in parts]
         return torch.stack(means).sum(0).clamp(min=1e-12).log()
 
 
-def _checked(bins: int | Sequence[float]) -> int | tuple[float, ...]:
+def _validate_bins(bins: int | Sequence[float]) -> int | tuple[float, ...]:
     if isinstance(bins, Sequence | np.ndarray):
-        numbers = [anchor for anchor in bins if isinstance(anchor, Real) and math.isfinite(anchor)]
-        if len(set(numbers)) < max(2, len(bins)):
+        anchors = [anchor for anchor in bins if isinstance(anchor, Real) and math.isfinite(anchor)]
+        if len(set(anchors)) < max(2, len(bins)):
             raise ValueError(
                 f"bins are the anchors {bins!r}; give two or more finite numbers, all different."
             )
-        return tuple(map(float, numbers))
+        return tuple(map(float, anchors))
     if not isinstance(bins, Integral) or bins < 2:
         raise ValueError(f"bins must be at least 2, got {bins!r}.")
     return int(bins)

@@ -7,12 +7,17 @@ import math
 import torch
 from torch import Tensor, nn
 
-from cida.discriminators.base import VARIANCE_FLOOR, Discriminator, raw_variance, variance_of
-from cida.discriminators.fitting import few, merge_repeats
+from cida.discriminators.base import (
+    VARIANCE_FLOOR,
+    Discriminator,
+    raw_from_variance,
+    variance_from_raw,
+)
+from cida.discriminators.marginal import merge_duplicates, subsample_weighted
 
 __all__ = ["Mixture"]
 
-Parts = tuple[Tensor, ...]  # what the components are, each tensor (..., K, numbers)
+ComponentParams = tuple[Tensor, ...]  # what the components are, each tensor (..., K, numbers)
 
 
 class Mixture(Discriminator):
@@ -29,7 +34,7 @@ class Mixture(Discriminator):
     components: K.
     """
 
-    sees_all = True
+    aligns_all_moments = True
 
     def __init__(
         self,
@@ -43,82 +48,87 @@ class Mixture(Discriminator):
         self.components = components
 
     @property
-    def belief_width(self) -> int:
-        return self.components * (1 + self.part_width)
+    def params_width(self) -> int:
+        return self.components * (1 + self.component_width)
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
-        logits, numbers = params[:, : self.components], params[:, self.components :]
-        densities = self.log_densities(target, self.unpack_parts(numbers))
+        logits, packed_params = params[:, : self.components], params[:, self.components :]
+        densities = self.log_densities(target, self.unpack_components(packed_params))
         return -torch.logsumexp(logits.log_softmax(1) + densities, dim=1)
 
-    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+    def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
         embedding = self.target(u).to(weights.dtype)
-        points, share = few(*merge_repeats(embedding, weights))
-        beliefs = torch.stack([self._fit(points, share, seed) for seed in range(4)])
-        scores = torch.stack([share @ self.score(belief[None], points) for belief in beliefs])
-        return beliefs[scores.argmin()]
+        points, share = subsample_weighted(*merge_duplicates(embedding, weights))
+        candidates = torch.stack([self._fit_em(points, share, seed) for seed in range(4)])
+        scores = torch.stack([share @ self.score(belief[None], points) for belief in candidates])
+        return candidates[scores.argmin()]
 
     @property
-    def part_width(self) -> int:
+    def component_width(self) -> int:
         """How many numbers one component has."""
         return 2 * self.embedding_width
 
-    def unpack_parts(self, numbers: Tensor) -> Parts:
+    def unpack_components(self, packed_params: Tensor) -> ComponentParams:
         """The components of each row: here means and variances, ``(rows, K, columns)``."""
-        mean, raw = numbers.reshape(len(numbers), 2, self.components, -1).unbind(1)
-        return mean, variance_of(raw)
+        mean, raw = packed_params.reshape(len(packed_params), 2, self.components, -1).unbind(1)
+        return mean, variance_from_raw(raw)
 
-    def pack_parts(self, parts: Parts) -> Tensor:
+    def pack_components(self, components: ComponentParams) -> Tensor:
         """Undoes `unpack_parts` for the components of one belief."""
-        mean, variance = parts
-        return torch.cat([mean.flatten(), raw_variance(variance).flatten()])
+        mean, variance = components
+        return torch.cat([mean.flatten(), raw_from_variance(variance).flatten()])
 
-    def log_densities(self, points: Tensor, parts: Parts) -> Tensor:
+    def log_densities(self, points: Tensor, components: ComponentParams) -> Tensor:
         """``log N`` without its constant; points ``(rows, columns)``, result ``(rows, K)``."""
-        mean, variance = parts
+        mean, variance = components
         error = points[:, None, :] - mean
         return -(error.square() / (2 * variance) + variance.log() / 2).sum(-1)
 
-    def best_parts(self, points: Tensor, mass: Tensor) -> Parts:
+    def fit_components(self, points: Tensor, responsibilities: Tensor) -> ComponentParams:
         """The best components if of each point ``mass``, ``(rows, K)``, belongs to each."""
-        held = mass.sum(0).clamp(min=1e-12)[:, None]
-        mean = mass.T @ points / held
-        spread = (mass[:, :, None] * (points[:, None, :] - mean).square()).sum(0)
-        return mean, (spread / held).clamp(min=VARIANCE_FLOOR)
+        component_mass = responsibilities.sum(0).clamp(min=1e-12)[:, None]
+        mean = responsibilities.T @ points / component_mass
+        spread = (responsibilities[:, :, None] * (points[:, None, :] - mean).square()).sum(0)
+        return mean, (spread / component_mass).clamp(min=VARIANCE_FLOOR)
 
-    def _fit(self, points: Tensor, share: Tensor, seed: int) -> Tensor:
+    def _fit_em(self, points: Tensor, share: Tensor, seed: int) -> Tensor:
         """Expectation-maximisation from one start."""
         weight = torch.full((self.components,), 1 / self.components, dtype=share.dtype)
         # Every kind of component starts from round clouds around a few of the points.
-        joint = weight.log() + Mixture.log_densities(
-            self, points, _spread_start(points, share, self.components, seed)
+        log_joint = weight.log() + Mixture.log_densities(
+            self, points, _initial_components(points, share, self.components, seed)
         )
-        total = torch.logsumexp(joint, dim=1)
-        last = torch.tensor(math.inf, dtype=share.dtype)
+        log_density = torch.logsumexp(log_joint, dim=1)
+        previous_loss = torch.tensor(math.inf, dtype=share.dtype)
         for _ in range(500):
-            mass = share[:, None] * (joint - total[:, None]).exp()
-            weight, parts = mass.sum(0), self.best_parts(points, mass)
-            joint = weight.clamp(min=1e-300).log() + self.log_densities(points, parts)
-            total = torch.logsumexp(joint, dim=1)
-            loss = -(share @ total)
-            if last - loss < 1e-7:
+            responsibilities = share[:, None] * (log_joint - log_density[:, None]).exp()
+            weight, components = (
+                responsibilities.sum(0),
+                self.fit_components(points, responsibilities),
+            )
+            log_joint = weight.clamp(min=1e-300).log() + self.log_densities(points, components)
+            log_density = torch.logsumexp(log_joint, dim=1)
+            loss = -(share @ log_density)
+            if previous_loss - loss < 1e-7:
                 break
-            last = loss
-        return torch.cat([weight.clamp(min=1e-12).log(), self.pack_parts(parts)])
+            previous_loss = loss
+        return torch.cat([weight.clamp(min=1e-12).log(), self.pack_components(components)])
 
 
-def _spread_start(points: Tensor, share: Tensor, components: int, seed: int) -> Parts:
+def _initial_components(
+    points: Tensor, share: Tensor, components: int, seed: int
+) -> ComponentParams:
     """Means at drawn points (evenly spaced ranks for seed 0), a shared variance."""
     if seed == 0:
         order = points[:, 0].argsort()
         ranks = (torch.arange(components, dtype=share.dtype) + 0.5) / components
-        chosen = order[torch.searchsorted(share[order].cumsum(0), ranks).clamp(max=len(order) - 1)]
+        picks = order[torch.searchsorted(share[order].cumsum(0), ranks).clamp(max=len(order) - 1)]
     else:
         generator = torch.Generator().manual_seed(seed)
-        chosen = torch.multinomial(share, components, replacement=True, generator=generator)
+        picks = torch.multinomial(share, components, replacement=True, generator=generator)
     centre = share @ points
     variance = (share @ (points - centre).square()).clamp(min=VARIANCE_FLOOR)
     # Components on one spot would stay one component for ever: nudge each by a little.
     offset = torch.linspace(-1e-3, 1e-3, components, dtype=share.dtype)[:, None]
-    mean = points[chosen] + offset * variance.sqrt()
+    mean = points[picks] + offset * variance.sqrt()
     return mean, (variance / math.sqrt(components)).expand(components, -1)

@@ -6,18 +6,18 @@ import torch
 from torch import Tensor
 
 from cida.discriminators.base import (
-    HALF_LOG_TURN,
+    HALF_LOG_TWO_PI,
     VARIANCE_FLOOR,
     Discriminator,
-    raw_variance,
-    variance_of,
+    raw_from_variance,
+    variance_from_raw,
 )
-from cida.space import Space
+from cida.spaces import Space
 
-__all__ = ["VonMises", "best_beliefs", "concentrated", "raw_natural", "von_mises_losses"]
+__all__ = ["VonMises", "fit_von_mises", "natural_from_raw", "raw_from_natural", "von_mises_loss"]
 
 # For a large kappa the variance of an angle is 1 / kappa; the Gaussian's floor is within reach.
-MOST_CONCENTRATED = 2 / VARIANCE_FLOOR
+MAX_CONCENTRATION = 2 / VARIANCE_FLOOR
 
 
 class VonMises(Discriminator):
@@ -33,76 +33,80 @@ class VonMises(Discriminator):
     """
 
     @property
-    def belief_width(self) -> int:
+    def params_width(self) -> int:
         assert self.space is not None, "build(...) sets the space"
         return 2 * self.space.width
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
         assert self.space is not None
-        return von_mises_losses(self.space, params.reshape(len(params), -1, 2), target)
+        return von_mises_loss(self.space, params.reshape(len(params), -1, 2), target)
 
-    def best_constant(self, u: Tensor, weights: Tensor) -> Tensor:
+    def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
         assert self.space is not None
         points = self.target(u).to(weights.dtype)
-        return best_beliefs(self.space, points, weights[:, None])[0].flatten()
+        return fit_von_mises(self.space, points, weights[:, None])[0].flatten()
 
 
-def von_mises_losses(space: Space, beliefs: Tensor, points: Tensor) -> Tensor:
+def von_mises_loss(space: Space, params: Tensor, points: Tensor) -> Tensor:
     """The loss summed over columns; beliefs ``(..., columns, 2)``, points ``(..., embedding)``."""
     total = points.new_zeros(())
-    for column, piece in enumerate(_pieces(space, points)):
-        belief = beliefs[..., column, :]
-        total = total + (_round(belief, piece) if space.turns[column] else _straight(belief, piece))
+    for column, piece in enumerate(_split_columns(space, points)):
+        column_params = params[..., column, :]
+        total = total + (
+            _circular_loss(column_params, piece)
+            if space.periods[column]
+            else _gaussian_loss(column_params, piece)
+        )
     return total
 
 
-def _straight(belief: Tensor, point: Tensor) -> Tensor:
-    variance = variance_of(belief[..., 1])
-    return (belief[..., 0] - point[..., 0]).square() / (2 * variance) + variance.log() / 2
+def _gaussian_loss(params: Tensor, point: Tensor) -> Tensor:
+    variance = variance_from_raw(params[..., 1])
+    return (params[..., 0] - point[..., 0]).square() / (2 * variance) + variance.log() / 2
 
 
-def _round(belief: Tensor, point: Tensor) -> Tensor:
-    natural = concentrated(belief)
+def _circular_loss(params: Tensor, point: Tensor) -> Tensor:
+    natural = natural_from_raw(params)
     # Below the clamp the derivative of the root is 0, as that of log I_0 is at eta = 0.
     kappa = natural.square().sum(-1).clamp(min=1e-30).sqrt()
     # log I_0(kappa) - eta . e, where both terms are near kappa and their difference is small: the
     # exponential of the Bessel function is taken out and paired with eta . e in a square.
-    off = (point - natural / kappa[..., None]).square().sum(-1)
-    loss: Tensor = HALF_LOG_TURN + torch.special.i0e(kappa).log() + kappa * off / 2
+    squared_chord = (point - natural / kappa[..., None]).square().sum(-1)
+    loss: Tensor = HALF_LOG_TWO_PI + torch.special.i0e(kappa).log() + kappa * squared_chord / 2
     return loss
 
 
-def concentrated(raw: Tensor) -> Tensor:
+def natural_from_raw(raw: Tensor) -> Tensor:
     """eta from two unbounded numbers: themselves, but for a length that stays below the most."""
-    return raw / (1 + (raw / MOST_CONCENTRATED).square().sum(-1, keepdim=True)).sqrt()
+    return raw / (1 + (raw / MAX_CONCENTRATION).square().sum(-1, keepdim=True)).sqrt()
 
 
-def raw_natural(natural: Tensor) -> Tensor:
+def raw_from_natural(natural: Tensor) -> Tensor:
     """The numbers that `concentrated` turns into eta (of a length just below the most)."""
-    length: Tensor = torch.linalg.vector_norm(natural, dim=-1, keepdim=True) / MOST_CONCENTRATED
-    stretch: Tensor = (1 - length.square()).clamp(min=1e-3).rsqrt()
-    return natural * stretch
+    length: Tensor = torch.linalg.vector_norm(natural, dim=-1, keepdim=True) / MAX_CONCENTRATION
+    factor: Tensor = (1 - length.square()).clamp(min=1e-3).rsqrt()
+    return natural * factor
 
 
-def best_beliefs(space: Space, points: Tensor, mass: Tensor) -> Tensor:
+def fit_von_mises(space: Space, points: Tensor, responsibilities: Tensor) -> Tensor:
     """For each column of mass ``(rows, K)`` the best constant belief, ``(K, columns, 2)``."""
-    share = mass / mass.sum(0).clamp(min=1e-12)
-    beliefs = []
-    for piece, turn in zip(_pieces(space, points), space.turns, strict=True):
+    share = responsibilities / responsibilities.sum(0).clamp(min=1e-12)
+    column_params = []
+    for piece, turn in zip(_split_columns(space, points), space.periods, strict=True):
         mean = share.T @ piece
         if turn:
-            beliefs.append(raw_natural(_concentration(mean)))
+            column_params.append(raw_from_natural(_natural_from_mean(mean)))
         else:
             variance = (share * (piece - mean.T).square()).sum(0)
-            beliefs.append(torch.stack([mean[:, 0], raw_variance(variance)], dim=1))
-    return torch.stack(beliefs, dim=1)
+            column_params.append(torch.stack([mean[:, 0], raw_from_variance(variance)], dim=1))
+    return torch.stack(column_params, dim=1)
 
 
-def _concentration(mean: Tensor) -> Tensor:
+def _natural_from_mean(mean: Tensor) -> Tensor:
     """eta from the mean of (cos, sin): its length R solves ``I_1(kappa) / I_0(kappa) = R``."""
     length: Tensor = torch.linalg.vector_norm(mean, dim=-1, keepdim=True)
-    most = 1 - 0.5 / MOST_CONCENTRATED
-    r = length.clamp(1e-12, most)
+    max_length = 1 - 0.5 / MAX_CONCENTRATION
+    r = length.clamp(1e-12, max_length)
     kappa: Tensor = r * (2 - r.square()) / (1 - r.square())
     for _ in range(8):  # Newton; the start is right within a few per cent (Banerjee et al., 2005)
         ratio = torch.special.i1e(kappa) / torch.special.i0e(kappa)
@@ -110,6 +114,6 @@ def _concentration(mean: Tensor) -> Tensor:
     return kappa * mean / length.clamp(min=1e-12)
 
 
-def _pieces(space: Space, points: Tensor) -> tuple[Tensor, ...]:
+def _split_columns(space: Space, points: Tensor) -> tuple[Tensor, ...]:
     """The embedding of each raw column."""
-    return torch.split(points, [column.embedding_width for column in space.columns], dim=-1)
+    return torch.split(points, [column.embedding_width for column in space.column_spaces], dim=-1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from cida.discriminators.mixture import Mixture, Parts
-from cida.discriminators.von_mises import best_beliefs, von_mises_losses
+from cida.discriminators.mixture import ComponentParams, Mixture
+from cida.discriminators.von_mises import fit_von_mises, von_mises_loss
 
 __all__ = ["VonMisesMixture"]
 
@@ -32,20 +32,20 @@ class VonMisesMixture(Mixture):
         super().__init__(components, body, hidden)
 
     @property
-    def part_width(self) -> int:
+    def component_width(self) -> int:
         assert self.space is not None, "build(...) sets the space"
         return 2 * self.space.width
 
-    def unpack_parts(self, numbers: Tensor) -> Parts:
-        return (numbers.reshape(len(numbers), self.components, -1, 2),)
+    def unpack_components(self, packed_params: Tensor) -> ComponentParams:
+        return (packed_params.reshape(len(packed_params), self.components, -1, 2),)
 
-    def pack_parts(self, parts: Parts) -> Tensor:
-        return parts[0].flatten()
+    def pack_components(self, components: ComponentParams) -> Tensor:
+        return components[0].flatten()
 
-    def log_densities(self, points: Tensor, parts: Parts) -> Tensor:
+    def log_densities(self, points: Tensor, components: ComponentParams) -> Tensor:
         assert self.space is not None
-        return -von_mises_losses(self.space, parts[0], points[:, None, :])
+        return -von_mises_loss(self.space, components[0], points[:, None, :])
 
-    def best_parts(self, points: Tensor, mass: Tensor) -> Parts:
+    def fit_components(self, points: Tensor, responsibilities: Tensor) -> ComponentParams:
         assert self.space is not None
-        return (best_beliefs(self.space, points, mass),)
+        return (fit_von_mises(self.space, points, responsibilities),)

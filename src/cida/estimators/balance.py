@@ -4,50 +4,54 @@ from __future__ import annotations
 
 import warnings
 
-from cida.batch import Rows
-from cida.diagnostics import label_shift
-from cida.estimators.inputs import CidaWarning, outside
-from cida.scratch import few, filled, parts, places
-from cida.space import Space
-from cida.training import near_weights
+from cida.data import IndexedDataset
+from cida.estimators.inputs import CidaWarning, caller_stacklevel
+from cida.label_shift import measure_label_shift
+from cida.scratch import filled, parts, places, subsample
+from cida.spaces import Space
+from cida.training import proximity_weights
 
-__all__ = ["nearer", "shift_words", "warn_label_shift"]
+__all__ = ["describe_label_shift", "warn_label_shift", "weight_by_proximity"]
 
-FEWEST_ROWS = 200  # below, no balance can be told from chance
+MIN_LABEL_SHIFT_ROWS = 200  # below, no balance can be told from chance
 
 
-def nearer(space: Space, rows: Rows, share: float) -> Rows:
+def weight_by_proximity(space: Space, dataset: IndexedDataset, share: float) -> IndexedDataset:
     """The rows, source rows weighted by how near to the target they are (`near_weights`)."""
-    sources, targets = rows.sources, places(lambda part: ~rows.labelled[part], len(rows))
-    distance = space.distance_to_set(rows.known_u, rows.u[few(targets)])
-    near = near_weights(distance, share)
-    weight = filled(len(rows), lambda part: rows.weight[part].clone())
+    sources, targets = (
+        dataset.source_rows,
+        places(lambda part: ~dataset.labelled[part], len(dataset)),
+    )
+    distance = space.distance_to_set(dataset.source_index, dataset.u[subsample(targets)])
+    proximity = proximity_weights(distance, share)
+    weight = filled(len(dataset), lambda part: dataset.weight[part].clone())
     for part in parts(len(sources)):
-        weight[sources[part]] *= near[part].float()
-    return rows.weighted(weight)
+        weight[sources[part]] *= proximity[part].float()
+    return dataset.with_weights(weight)
 
 
-def shift_words(space: Space, rows: Rows) -> str | None:
+def describe_label_shift(space: Space, dataset: IndexedDataset) -> str | None:
     """How the balance of source labels moves along u; empty where it does not, None if unknown."""
-    if len(rows.sources) < FEWEST_ROWS or len(rows.sources) == len(rows):
+    if len(dataset.source_rows) < MIN_LABEL_SHIFT_ROWS or len(dataset.source_rows) == len(dataset):
         return None
-    some = few(rows.sources)
-    shift = label_shift(space, rows.u[some], rows.y[some])
-    if not shift.suspected:
+    sample = subsample(dataset.source_rows)
+    shift = measure_label_shift(space, dataset.u[sample], dataset.y[sample])
+    if not shift.is_suspected:
         return ""
     if shift.label is None:
-        return f"{shift.moves:.0%} of y's variance in the source lies between places along u"
+        return f"{shift.shift:.0%} of y's variance in the source lies between places along u"
     return f"the share of one class in the source goes from {shift.low:.0%} to {shift.high:.0%}"
 
 
-def warn_label_shift(space: Space, rows: Rows) -> None:
+def warn_label_shift(space: Space, dataset: IndexedDataset) -> None:
     """Warns where the balance of source labels moves along u: invariance may hurt there."""
-    told = shift_words(space, rows)
-    if told:
+    description = describe_label_shift(space, dataset)
+    if description:
         warnings.warn(
-            f"y itself seems to depend on domain_index ({told}): an encoding that hides the index "
+            f"y itself seems to depend on domain_index ({description}): an encoding that hides "
+            "the index "
             "may hide y with it, and be worse than no adaptation; compare with "
-            "discriminator=None, or use game='conditional' with index_in_encoder=False.",
+            "discriminator=None, or use game='conditional' with coordinates='raw'.",
             CidaWarning,
-            stacklevel=outside(),
+            stacklevel=caller_stacklevel(),
         )

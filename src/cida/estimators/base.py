@@ -16,10 +16,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from cida.batch import Rows
-from cida.diagnostics import BinScore, Certificate, Validator
-from cida.diagnostics.accuracy import Metric
-from cida.discriminators import Discriminator, named_discriminator
+from cida.certificate.certificate import Certificate
+from cida.data import IndexedDataset
+from cida.discriminators import Discriminator, make_discriminator
 from cida.estimators import (
     checkup,
     inputs,
@@ -30,14 +29,16 @@ from cida.estimators import (
     schedule,
     trust,
 )
-from cida.estimators.balance import nearer, warn_label_shift
-from cida.estimators.choices import choose, choose_space
+from cida.estimators.balance import warn_label_shift, weight_by_proximity
+from cida.estimators.choices import choose_space, resolve_plan
 from cida.estimators.inputs import Array, CidaWarning, Labels
-from cida.estimators.scaling import Scaling
-from cida.games import Game, PredictionLoss, named_game
+from cida.estimators.scaling import Scaler
+from cida.games import Game, PredictionLoss, get_game_class
+from cida.metrics import BinScore, Metric
 from cida.networks import is_stochastic
-from cida.space import Line, Space, line_space
-from cida.training import Callback, isolated
+from cida.selection.validators import Validator
+from cida.spaces import Line, Space, make_line_space
+from cida.training import Callback, seeded
 
 __all__ = ["CIDAEstimator"]
 
@@ -57,10 +58,12 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     space: Space | None = None
     encoder: nn.Module | None = None
     predictor: nn.Module | None = None
-    index_in_encoder: bool | Literal["auto", "frame", "axes", "windows"] = "auto"
+    coordinates: Literal["auto", "raw", "windows", "moving-frame", "principal-axes", "learned"] = (
+        "auto"
+    )
     stochastic: Literal["gaussian", "dropout"] | None = None
-    draws: int = 32
-    hidden: Sequence[int] | None = None
+    n_draws: int = 32
+    encoder_hidden: Sequence[int] | None = None
     encoding_width: int = 32
     predictor_hidden: Sequence[int] = (64,)
     batch_norm: bool = False
@@ -68,21 +71,21 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     discriminator_steps: int = 2
     ceiling: bool = True
     curriculum: float | None = None
-    stages: int = 20
-    balance_bins: int = 30
+    curriculum_stages: int = 20
+    n_balance_bins: int = 30
     steps: int | None = None
     batch_size: int | None = None
     source_batch_size: int | None = None
     learning_rate: float = 5e-4
     schedule: Literal["cosine", "constant"] = "cosine"
     weight_decay: float = 0.0
-    averaging: float = 0.999
-    nearness: float = 1.0
-    standardise: bool = True
+    ema_decay: float = 0.999
+    proximity: float = 1.0
+    standardize: bool = True
     device: str = "cpu"
     precision: Literal["float32", "bf16"] = "float32"
     compile: bool = False
-    restarts: int = 1
+    n_restarts: int = 1
     validator: str | Validator = "consensus"
     random_state: Any = None
     verbose: bool = False
@@ -91,11 +94,11 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # --- what y means: each estimator says -------------------------------------------------------
 
     @abstractmethod
-    def _learn_labels(self, labels: Labels, weight: Array) -> Array:
+    def _fit_labels(self, labels: Labels, weight: Array) -> Array:
         """The labels as numbers to train on; keeps what `predict` needs to turn them back."""
 
     @abstractmethod
-    def _learn_row_labels(self, y: Tensor) -> None:
+    def _fit_dataset_labels(self, y: Tensor) -> None:
         """The same for labels that are numbers to train on already."""
 
     @abstractmethod
@@ -119,10 +122,10 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Takes back what `_label_state` gave."""
 
     @abstractmethod
-    def _over_draws(self, outputs: Tensor) -> Tensor:
+    def _merge_draws(self, outputs: Tensor) -> Tensor:
         """One output a row from those of each draw, of shape ``(draws, rows, outputs)``."""
 
-    def _learn_residuals(self, rows: Rows) -> None:
+    def _fit_residuals(self, dataset: IndexedDataset) -> None:
         """Keeps what predictions need to know of the errors on the rows trained on."""
 
     @abstractmethod
@@ -131,7 +134,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # --- fitting ---------------------------------------------------------------------------------
 
-    @parameters.all_or_nothing
+    @parameters.restore_on_failure
     def fit(
         self,
         X: Any,
@@ -154,21 +157,21 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         x = self._read_x(X, reset=True)
         parameters.check_parameters(self.get_params(deep=False), len(x))
-        named_game(self.game)  # a misspelt name is told even where none plays
+        get_game_class(self.game)  # a misspelt name is told even where none plays
         if self.discriminator not in (None, "auto"):
-            named_discriminator(self.discriminator)
+            make_discriminator(self.discriminator)
         labels = self._read_labels(y, len(x), domain_index is not None, source)
-        weight = inputs.read_weight(labels, sample_weight, x)
-        self._index_names = inputs.index_names(domain_index)
+        weight = inputs.read_sample_weight(labels, sample_weight, x)
+        self._index_names = inputs.get_index_names(domain_index)
         if domain_index is None:
-            x, labels, weight = inputs.weighted_rows(x, labels, weight)
-            if len(x) <= schedule.batch_size(self, len(x)):
-                x, labels, weight = inputs.merge_repeats(x, labels, weight)
+            x, labels, weight = inputs.drop_zero_weight(x, labels, weight)
+            if len(x) <= schedule.resolve_batch_size(self, len(x)):
+                x, labels, weight = inputs.merge_duplicate_rows(x, labels, weight)
             u = torch.zeros(len(x), 1, dtype=torch.float64)
             self.space_: Space = Line()
             self.index_width_: int | None = None
         else:
-            u = inputs.check_index(domain_index, len(x))
+            u = inputs.check_domain_index(domain_index, len(x))
             self.space_ = inputs.fit_space(self.space or choose_space(x, u), u)
             self.index_width_ = self.space_.width
             if self.discriminator is not None and labels.labelled.all():
@@ -176,68 +179,68 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                     f"y has no unlabelled row among its {len(x)}, so there is no target to adapt "
                     "to; training on the source alone.",
                     CidaWarning,
-                    stacklevel=inputs.outside(),
+                    stacklevel=inputs.caller_stacklevel(),
                 )
-        self._seen = inputs.seen_index(u)
-        rows = self._rows(x, labels, u, weight)
-        if self.discriminator is not None and not named_game(self.game).conditional:
-            warn_label_shift(self.space_, rows)
-        self._train(rows)
+        self._training_index = inputs.sample_index(u)
+        dataset = self._build_dataset(x, labels, u, weight)
+        if self.discriminator is not None and not get_game_class(self.game).conditional:
+            warn_label_shift(self.space_, dataset)
+        self._train(dataset)
         return self
 
-    @parameters.all_or_nothing
-    def fit_rows(self, rows: Rows) -> Self:
+    @parameters.restore_on_failure
+    def fit_dataset(self, dataset: IndexedDataset) -> Self:
         """Trains on `Rows` as they are dealt: turned on the fly, or larger than memory.
 
         Inputs are not scaled, and labels must be as the game wants them: classes 0 .. K - 1, or
         numbers of about unit size. Needs an encoder of your own unless rows are vectors.
         """
-        parameters.check_parameters(self.get_params(deep=False), len(rows))
-        self._row_shape = inputs.check_rows(rows)
+        parameters.check_parameters(self.get_params(deep=False), len(dataset))
+        self._row_shape = inputs.check_dataset(dataset)
         self.n_features_in_ = self._row_shape[0]
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # an earlier fit's
-        self.space_ = inputs.fit_space(self.space or line_space(rows.u.shape[1]), rows.u)
+        self.space_ = inputs.fit_space(self.space or make_line_space(dataset.u.shape[1]), dataset.u)
         self.index_width_ = self.space_.width
         self._index_names = None
-        self._scaling = Scaling.none()
-        self._learn_row_labels(rows.known)
-        self._seen = inputs.seen_index(rows.u)
-        self._train(rows)
+        self._scaler = Scaler.identity()
+        self._fit_dataset_labels(dataset.source_labels)
+        self._training_index = inputs.sample_index(dataset.u)
+        self._train(dataset)
         return self
 
-    def _rows(self, x: Array, labels: Labels, u: Tensor, weight: Array) -> Rows:
-        targets = self._learn_labels(labels, weight)
+    def _build_dataset(self, x: Array, labels: Labels, u: Tensor, weight: Array) -> IndexedDataset:
+        targets = self._fit_labels(labels, weight)
         # Where there is a target, its rows count as much as the source's for what x looks like.
         counts = weight if self.index_width_ is None else np.ones(len(x))
-        self._scaling = Scaling.fit(x, counts) if self.standardise else Scaling.none()
+        self._scaler = Scaler.fit(x, counts) if self.standardize else Scaler.identity()
         weight = self._prediction_weight(labels, weight)
         weight = weight / weight[labels.labelled].mean()
-        return Rows(
-            self._scaling.apply(x),
+        return IndexedDataset(
+            self._scaler.transform(x),
             torch.from_numpy(targets),
             u,
             torch.from_numpy(labels.labelled),
             torch.from_numpy(weight).float(),
         )
 
-    def _train(self, rows: Rows) -> None:
+    def _train(self, dataset: IndexedDataset) -> None:
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        adapting = self.discriminator is not None and len(rows.sources) < len(rows)
-        if self.nearness < 1 and 0 < len(rows.sources) < len(rows):
-            rows = nearer(self.space_, rows, self.nearness)
-        self.choices_ = choose(self, rows)
-        training = schedule.make_training(self, len(rows), adapting, seed)
-        played, self.selection_ = restarts.keep_best(self, rows, training, adapting)
-        self.game_, self.history_ = played.game, played.history
+        has_target = self.discriminator is not None and len(dataset.source_rows) < len(dataset)
+        if self.proximity < 1 and 0 < len(dataset.source_rows) < len(dataset):
+            dataset = weight_by_proximity(self.space_, dataset, self.proximity)
+        self.plan_ = resolve_plan(self, dataset)
+        training = schedule.make_training_config(self, len(dataset), has_target, seed)
+        completed, self.selection_ = restarts.train_best_of(self, dataset, training, has_target)
+        self.game_, self.history_ = completed.game, completed.history
         self.n_steps_ = training.steps
-        with isolated(seed):  # rows may be made as they are dealt
-            self._learn_residuals(rows)
-            checkup.check_up(self, rows)
+        with seeded(seed):  # rows may be made as they are dealt
+            self._fit_residuals(dataset)
+            checkup.summarize_and_diagnose(self, dataset)
 
     @property
-    def _index_is_input(self) -> bool:
-        return self.choices_.index_mode is not False
+    def _has_index_input(self) -> bool:
+        return self.plan_.coordinates != "raw"
 
     # --- reading what the user passes ------------------------------------------------------------
 
@@ -262,59 +265,59 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         return x
 
-    def _read_labels(self, y: Any, rows: int, indexed: bool, source: Any) -> Labels:
+    def _read_labels(self, y: Any, n_rows: int, has_index: bool, source: Any) -> Labels:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        return inputs.read_labels(y, rows, indexed=indexed, source=source)
+        return inputs.read_labels(y, n_rows, has_index=has_index, source=source)
 
     def _prediction_weight(self, labels: Labels, weight: Array) -> Array:
         return weight
 
-    def _read_u(self, domain_index: Any, rows: int) -> Tensor:
+    def _read_u(self, domain_index: Any, n_rows: int) -> Tensor:
         if self.index_width_ is None:
             if domain_index is not None:
                 raise ValueError(
                     "domain_index was given, but the model was fitted without one; leave it out or "
                     "fit again with domain_index."
                 )
-            return torch.zeros(rows, 1, dtype=torch.float64)
+            return torch.zeros(n_rows, 1, dtype=torch.float64)
         if domain_index is None:
-            if self._index_is_input:
+            if self._has_index_input:
                 raise ValueError(
                     "domain_index is missing, and the encoder takes it as an input "
-                    f"(index_in_encoder={self.choices_.index_mode!r}); give the index of each row."
+                    f"(coordinates={self.plan_.coordinates!r}); give the index of each row."
                 )
-            return torch.zeros(rows, self.index_width_, dtype=torch.float64)
-        u = inputs.check_index(domain_index, rows, self.index_width_)
+            return torch.zeros(n_rows, self.index_width_, dtype=torch.float64)
+        u = inputs.check_domain_index(domain_index, n_rows, self.index_width_)
         inputs.check_index_names(domain_index, self._index_names)
-        inputs.warn_far_index(self.space_, u, self._seen)
+        inputs.warn_far_index(self.space_, u, self._training_index)
         return u
 
     # --- using the fitted model ------------------------------------------------------------------
 
-    def _outputs(self, X: Any, domain_index: Any, *, encoding: bool = False) -> Array:
+    def _compute_outputs(self, X: Any, domain_index: Any, *, encoding: bool = False) -> Array:
         check_is_fitted(self)
         x = self._read_x(X, reset=False)
         u = self._read_u(domain_index, len(x))
-        network = self.game_.encode if encoding else self._network(self.game_)
-        return prediction.outputs(network, self._scaling, x, u)
+        network = self.game_.encode if encoding else self._prediction_network(self.game_)
+        return prediction.compute_outputs(network, self._scaler, x, u)
 
-    def _network(self, game: Game) -> prediction.Network:
+    def _prediction_network(self, game: Game) -> prediction.NetworkFunction:
         """What predicts: one pass, or one for each draw where a player is probabilistic."""
-        if not _is_drawn(game):
+        if not _is_stochastic(game):
             return game.predict
-        parameters.check_least("draws", self.draws)  # it may change after the fit
-        return prediction.over_draws(game, self.draws, self._over_draws)
+        parameters.check_minimum("n_draws", self.n_draws)  # it may change after the fit
+        return prediction.merge_over_draws(game, self.n_draws, self._merge_draws)
 
     @property
-    def _is_drawn(self) -> bool:
-        return _is_drawn(self.game_)
+    def _is_stochastic(self) -> bool:
+        return _is_stochastic(self.game_)
 
     def transform(self, X: Any, domain_index: Any = None) -> Array:
         """The encoding z of each row; its mean where the encoder is probabilistic."""
-        return self._outputs(X, domain_index, encoding=True)
+        return self._compute_outputs(X, domain_index, encoding=True)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fits, then gives the encoding of the same rows."""
@@ -322,33 +325,33 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         encoding: Array = self.fit(X, y, **fit_params).transform(X, domain_index=domain_index)
         return encoding
 
-    def score_by_index(self, X: Any, y: Any, domain_index: Any, bins: int = 10) -> list[BinScore]:
+    def score_by_index(self, X: Any, y: Any, domain_index: Any, n_bins: int = 10) -> list[BinScore]:
         """The score in each of ``bins`` cells along u, over labelled rows.
 
         Accuracy for the classifier, root mean squared error for the regressor.
         """
-        return trust.score_by_index(self, X, y, domain_index, bins)
+        return trust.score_by_index(self, X, y, domain_index, n_bins)
 
-    def alignment_report(self, X: Any, domain_index: Any) -> Certificate:
+    def certify(self, X: Any, domain_index: Any) -> Certificate:
         """Whether z still tells u, best asked of held-out rows: a `Certificate` with `words()`.
 
         It can refute alignment, never prove it. No label is read.
         """
-        return trust.alignment_report(self, X, domain_index)
+        return trust.certify_model(self, X, domain_index)
 
     def _score(
         self, metric: Callable[..., Any], X: Any, y: Any, domain_index: Any, sample_weight: Any
     ) -> float:
         """A metric of scikit-learn's over the labelled rows."""
         predicted = self.predict(X, domain_index=domain_index)
-        labels = self._known(y, len(predicted))
+        labels = self._scorable_labels(y, len(predicted))
         rows = labels.labelled
-        weight = inputs.score_weight(sample_weight, rows)
-        return float(metric(labels.known, predicted[rows], sample_weight=weight))
+        weight = inputs.read_score_weight(sample_weight, rows)
+        return float(metric(labels.source_labels, predicted[rows], sample_weight=weight))
 
-    def _known(self, y: Any, rows: int) -> Labels:
+    def _scorable_labels(self, y: Any, n_rows: int) -> Labels:
         """The labels that can be scored against; unlabelled rows are left out."""
-        return inputs.read_labels(y, rows, indexed=True, source=None)
+        return inputs.read_labels(y, n_rows, has_index=True, source=None)
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -383,5 +386,5 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
 
-def _is_drawn(game: Game) -> bool:
+def _is_stochastic(game: Game) -> bool:
     return is_stochastic(game.encoder) or is_stochastic(game.predictor)

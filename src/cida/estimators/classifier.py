@@ -14,13 +14,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from cida.diagnostics import Expected, accuracy
-from cida.diagnostics.accuracy import Metric
 from cida.estimators import expected, inputs
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.header import read_classes
 from cida.estimators.inputs import Array, Labels
 from cida.games import PredictionLoss, cross_entropy
+from cida.metrics import Metric, accuracy
+from cida.selection.expected_score import ExpectedScore
 
 __all__ = ["CIDAClassifier"]
 
@@ -52,8 +52,8 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         goes once round 24, 360, 365.25 or 2 pi and x meets itself there, else lines.
     encoder, predictor : your own modules in place of the MLPs, with the weights they come with;
         ``fit`` trains a copy, in training mode throughout.
-    index_in_encoder : how the encoder sees u. "frame": x in the moving frame of the index
-        (`cida.networks.MovingFrame`), where what only moves and turns along u stands still. "axes":
+    coordinates : how the encoder sees u. "frame": x in the moving frame of the index
+        (`cida.coordinates.MovingFrame`), where what only moves and turns along u stands still.
         the same by the turns of the principal axes, for what turns on the spot; both for at most
         128 columns and a `Line`. "windows": each column standardised among the rows whose index is
         nearest (`cida.networks.TabularEncoder`), for any space. True: a branch of its own,
@@ -95,17 +95,17 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     class_weight : None, "balanced" or a dict, for the prediction loss alone.
     restarts, validator : plays so many games, each from a start of its own, and keeps the one that
         the validator likes best, which sees no label of the target (docs/selection.md):
-        "consensus", another name of `cida.diagnostics.VALIDATORS`, or one of your own.
+        "consensus", another name of `cida.selection.VALIDATORS`, or one of your own.
         What it said is in ``selection_``.
     random_state : an integer makes the fit repeat bit for bit.
     verbose : shows a progress bar with each loss against its ceiling.
     callbacks : functions that receive the same events (`cida.training.Event`).
 
-    What was chosen is in ``choices_`` and ``space_`` (docs/defaults.md has the rules).
+    What was chosen is in ``plan_`` and ``space_`` (docs/defaults.md has the rules).
 
     In searches mark unlabelled rows with -1 (scikit-learn's splitters refuse NaN in y) and keep
     the default scoring, which leaves them out. Turn scikit-learn's metadata routing on, so that
-    scoring gets the index, or use ``index_in_encoder=False``, which needs none; then predict with
+    scoring gets the index, or use ``coordinates="raw"``, which needs none; then predict with
     ``search.best_estimator_``.
 
     ``partial_fit`` and ``warm_start`` are out of scope: every ``fit`` starts afresh, or goes on
@@ -116,30 +116,30 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
 
     __metadata_request__predict_proba: ClassVar = {"domain_index": True}
 
-    def _known(self, y: Any, rows: int) -> Labels:
-        labels = inputs.read_labels(y, rows, indexed=True, source=None)
+    def _scorable_labels(self, y: Any, n_rows: int) -> Labels:
+        labels = inputs.read_labels(y, n_rows, has_index=True, source=None)
         if self.index_width_ is None or -1 in self.classes_.tolist():
             return labels
-        return inputs.without_minus_one(labels)
+        return inputs.hide_minus_one(labels)
 
-    def _read_labels(self, y: Any, rows: int, indexed: bool, source: Any) -> Labels:
-        labels = super()._read_labels(y, rows, indexed, source)
-        if indexed and source is None:
-            return inputs.without_minus_one(labels)
+    def _read_labels(self, y: Any, n_rows: int, has_index: bool, source: Any) -> Labels:
+        labels = super()._read_labels(y, n_rows, has_index, source)
+        if has_index and source is None:
+            return inputs.hide_minus_one(labels)
         if source is None:
             inputs.warn_minus_one(labels.values)
         return labels
 
-    def _learn_labels(self, labels: Labels, weight: Array) -> Array:
-        known = labels.known
-        inputs.check_finite_labels(known)
+    def _fit_labels(self, labels: Labels, weight: Array) -> Array:
+        source_labels = labels.source_labels
+        inputs.check_finite_labels(source_labels)
         with np.errstate(invalid="ignore"):  # it casts numbers beyond the whole ones
-            check_classification_targets(known)
-        self.classes_, codes = np.unique(known, return_inverse=True)
+            check_classification_targets(source_labels)
+        self.classes_, codes = np.unique(source_labels, return_inverse=True)
         if len(self.classes_) < 2:
-            unread = labels.values[~labels.labelled]
+            unlabelled_values = labels.values[~labels.labelled]
             hint = ""
-            if unread.dtype.kind == "i" and (unread == -1).any():
+            if unlabelled_values.dtype.kind == "i" and (unlabelled_values == -1).any():
                 hint = " (-1 was read as unlabelled: if it is a class, give source)"
             raise ValueError(
                 f"y has one class ({self.classes_[0]}) among its labelled rows; a classifier "
@@ -149,7 +149,7 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         targets[labels.labelled] = codes
         return targets
 
-    def _learn_row_labels(self, y: Tensor) -> None:
+    def _fit_dataset_labels(self, y: Tensor) -> None:
         if self.class_weight is not None:
             raise ValueError(
                 f"class_weight is {self.class_weight!r}, which fit_rows does not read; give rows "
@@ -165,14 +165,16 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     def _prediction_weight(self, labels: Labels, weight: Array) -> Array:
         if self.class_weight is None:
             return weight
-        of_class = compute_class_weight(
+        class_weights = compute_class_weight(
             self.class_weight,
             classes=self.classes_,
-            y=labels.known,
+            y=labels.source_labels,
             sample_weight=weight[labels.labelled],
         )
         weight = weight.copy()
-        weight[labels.labelled] *= of_class[np.searchsorted(self.classes_, labels.known)]
+        weight[labels.labelled] *= class_weights[
+            np.searchsorted(self.classes_, labels.source_labels)
+        ]
         return weight
 
     def _output_width(self) -> int:
@@ -190,7 +192,7 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     def _bin_metric(self) -> Metric:
         return accuracy
 
-    def _over_draws(self, outputs: Tensor) -> Tensor:
+    def _merge_draws(self, outputs: Tensor) -> Tensor:
         # The log of the mean probability: the softmax of it is that mean.
         return outputs.double().log_softmax(2).logsumexp(0) - math.log(len(outputs))
 
@@ -199,12 +201,12 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
 
         Where the encoder is probabilistic, the mean of the probabilities over its draws.
         """
-        logits = torch.from_numpy(self._outputs(X, domain_index))
+        logits = torch.from_numpy(self._compute_outputs(X, domain_index))
         return logits.double().softmax(1).numpy()
 
     def predict(self, X: Any, domain_index: Any = None) -> Array:
         """The most probable class of each row, by `predict_proba`."""
-        codes = self._outputs(X, domain_index).argmax(axis=1)
+        codes = self._compute_outputs(X, domain_index).argmax(axis=1)
         predicted: Array = self.classes_[codes]
         return predicted
 
@@ -212,13 +214,13 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         """Accuracy over the labelled rows."""
         return self._score(accuracy_score, X, y, domain_index, sample_weight)
 
-    def expected_accuracy(
-        self, X: Any, y: Any, domain_index: Any, source: Any = None, bins: int = 20
-    ) -> list[Expected]:
+    def expected_score(
+        self, X: Any, y: Any, domain_index: Any, source: Any = None, n_bins: int = 20
+    ) -> list[ExpectedScore]:
         """The accuracy to expect on the target in cells along u, each with an interval.
 
         X, y and ``domain_index`` are those of the fit: no label of the target is read. The estimate
         is checked by a second training that is not shown the outermost source range; a warning
         says where u lies farther than that check reached (docs/selection.md).
         """
-        return expected.expected_accuracy(self, X, y, domain_index, source, bins)
+        return expected.estimate_expected_score(self, X, y, domain_index, source, n_bins)

@@ -9,21 +9,23 @@ import torch
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from cida.batch import Rows
-from cida.diagnostics import Expected, Field, calibrate, expected_along, outermost
+from cida.data import IndexedDataset
 from cida.estimators import inputs
-from cida.estimators.inputs import CidaWarning, outside
-from cida.estimators.restarts import candidate_of
+from cida.estimators.inputs import CidaWarning, caller_stacklevel
+from cida.estimators.restarts import make_candidate
+from cida.selection.expected_score import ExpectedScore, calibrate, expected_scores_by_cell
+from cida.selection.source_ranges import nearest_source_third
+from cida.selection.validation_set import ValidationSet
 
 if TYPE_CHECKING:
     from cida.estimators.classifier import CIDAClassifier
 
-__all__ = ["expected_accuracy", "expected_of_rows"]
+__all__ = ["estimate_dataset_score", "estimate_expected_score"]
 
 
-def expected_accuracy(
-    model: CIDAClassifier, X: Any, y: Any, domain_index: Any, source: Any, bins: int
-) -> list[Expected]:
+def estimate_expected_score(
+    model: CIDAClassifier, X: Any, y: Any, domain_index: Any, source: Any, n_bins: int
+) -> list[ExpectedScore]:
     """`expected_of_rows` for the arguments of a fit; warns where u is beyond what was checked."""
     check_is_fitted(model)
     if model.index_width_ is None:
@@ -34,46 +36,53 @@ def expected_accuracy(
     x = model._read_x(X, reset=False)
     labels = model._read_labels(y, len(x), True, source)
     codes = torch.zeros(len(x), dtype=torch.long)
-    known = {label: code for code, label in enumerate(model.classes_.tolist())}
+    code_by_label = {label: code for code, label in enumerate(model.classes_.tolist())}
     codes[torch.from_numpy(labels.labelled)] = torch.tensor(
-        [known[label] for label in labels.known.tolist()]
+        [code_by_label[label] for label in labels.source_labels.tolist()]
     )
-    u = inputs.check_index(domain_index, len(x), model.index_width_)
-    rows = Rows(model._scaling.apply(x), codes, u, torch.from_numpy(labels.labelled))
-    found = expected_of_rows(model, rows, bins)
-    beyond = [each for each in found if not each.checked]
-    if beyond:
+    u = inputs.check_domain_index(domain_index, len(x), model.index_width_)
+    dataset = IndexedDataset(
+        model._scaler.transform(x), codes, u, torch.from_numpy(labels.labelled)
+    )
+    cells = estimate_dataset_score(model, dataset, n_bins)
+    unchecked = [each for each in cells if not each.is_within_calibration]
+    if unchecked:
         warnings.warn(
-            f"{len(beyond)} of {len(found)} cells along domain_index lie farther from the source "
+            f"{len(unchecked)} of {len(cells)} cells along domain_index lie farther from the "
+            "source "
             "than any range that could be left out to check the estimate (checked is False there); "
             "take what is expected there for a guess.",
             CidaWarning,
-            stacklevel=outside(),
+            stacklevel=caller_stacklevel(),
         )
-    return found
+    return cells
 
 
-def expected_of_rows(model: CIDAClassifier, rows: Rows, bins: int) -> list[Expected]:
+def estimate_dataset_score(
+    model: CIDAClassifier, dataset: IndexedDataset, n_bins: int
+) -> list[ExpectedScore]:
     """The expected accuracy in cells along u, checked by a second training.
 
     The twin is fitted with the same settings and without the labels of the outermost source
     range, where its estimate is then compared with the truth. ``rows`` are those of `fit_rows`.
     """
-    hidden = outermost(model.space_, rows.u, rows.labelled)
+    hidden = nearest_source_third(model.space_, dataset.u, dataset.labelled)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)  # said when the model itself was fitted
-        twin = clone(model).set_params(space=model.space_, standardise=False, restarts=1)
-        twin.set_params(index_in_encoder=model.choices_.index_mode, steps=model.n_steps_)
-        twin.set_params(verbose=False, callbacks=None)
-        twin.fit_rows(rows.hiding(hidden))
-    asked = Field.of(model.space_, rows.hiding(hidden))
-    known = hidden[asked.row]
-    calibration = calibrate(
-        asked,
-        candidate_of(twin, asked, twin.game_, []),
-        known.nonzero()[:, 0].numpy(),
-        rows.y[asked.row[known]].numpy(),
+        refitted = clone(model).set_params(space=model.space_, standardise=False, restarts=1)
+        refitted.set_params(coordinates=model.plan_.coordinates, steps=model.n_steps_)
+        refitted.set_params(verbose=False, callbacks=None)
+        refitted.fit_dataset(dataset.with_hidden_labels(hidden))
+    hidden_validation_set = ValidationSet.from_dataset(
+        model.space_, dataset.with_hidden_labels(hidden)
     )
-    field = Field.of(model.space_, rows)
-    candidate = candidate_of(model, field, model.game_, [])
-    return expected_along(field, candidate, calibration, bins)
+    is_hidden = hidden[hidden_validation_set.row_indices]
+    calibration = calibrate(
+        hidden_validation_set,
+        make_candidate(refitted, hidden_validation_set, refitted.game_, []),
+        is_hidden.nonzero()[:, 0].numpy(),
+        dataset.y[hidden_validation_set.row_indices[is_hidden]].numpy(),
+    )
+    validation_set = ValidationSet.from_dataset(model.space_, dataset)
+    candidate = make_candidate(model, validation_set, model.game_, [])
+    return expected_scores_by_cell(validation_set, candidate, calibration, n_bins)

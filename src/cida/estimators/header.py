@@ -12,21 +12,21 @@ import torch
 from torch import Tensor, nn
 
 from cida.estimators.parameters import check_parameters
-from cida.estimators.scaling import LARGEST
-from cida.plain import checked
-from cida.training.checkpoint import ModelFileError
+from cida.estimators.scaling import MAX_ABS_VALUE
+from cida.io.json_decode import decode
+from cida.io.tensors import ModelFileError
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
 
-__all__ = ["check_model", "check_size", "read_classes", "read_header"]
+__all__ = ["check_model", "check_network_bytes", "read_classes", "validate_header"]
 
-MOST_DRAWS = 10_000  # of a file: more would take for ever
-LONGEST_CLASS = 1_000  # letters
-MUCH_BYTES = 1 << 26
+MAX_FILE_DRAWS = 10_000  # of a file: more would take for ever
+MAX_CLASS_NAME_LETTERS = 1_000  # letters
+MAX_EXCESS_WEIGHT_BYTES = 1 << 26
 
 
-class Words(TypedDict, total=False):
+class HeaderDict(TypedDict, total=False):
     """What the header may say; the class's name, which no field can have, is looked up."""
 
     parameters: dict[str, Any]
@@ -45,46 +45,51 @@ class Words(TypedDict, total=False):
     networks: dict[str, Any]
 
 
-def read_header(header: Mapping[str, Any]) -> dict[str, Any]:
+def validate_header(header: Mapping[str, Any]) -> dict[str, Any]:
     """The header with every value of the right kind, and none missing."""
-    words: dict[str, Any] = checked(Words, dict(header), "the header")
+    checked_header: dict[str, Any] = decode(HeaderDict, dict(header), "the header")
     optional = ("facts", "findings", "networks")
-    for name in ("class", *Words.__annotations__):
-        if name not in words and name not in optional:
+    for name in ("class", *HeaderDict.__annotations__):
+        if name not in checked_header and name not in optional:
             raise ValueError(f"its header has no {name}")
-    return words
+    return checked_header
 
 
-def check_size(path: Any, make: Callable[[], nn.Module], room: int) -> None:
+def check_network_bytes(path: Any, build: Callable[[], nn.Module], available_bytes: int) -> None:
     """Refuses a network of more bytes than there are: a small file must not ask for all memory.
 
     It is made without memory first.
     """
     with torch.device("meta"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's, of a layer without weights
-        twin = make()
-    if any(not tensor.numel() for tensor in twin.parameters()):
+        meta_module = build()
+    if any(not tensor.numel() for tensor in meta_module.parameters()):
         raise ModelFileError(f"{path} describes a layer without weights; save the model again.")
-    need = sum(tensor.numel() * tensor.element_size() for tensor in twin.state_dict().values())
-    if need > room + MUCH_BYTES:  # of a few that are missing the next check tells the names
+    required_bytes = sum(
+        tensor.numel() * tensor.element_size() for tensor in meta_module.state_dict().values()
+    )
+    if (
+        required_bytes > available_bytes + MAX_EXCESS_WEIGHT_BYTES
+    ):  # of a few that are missing the next check tells the names
         raise ModelFileError(
-            f"{path} describes a network of {need:,} bytes, and has weights of {room:,}; save the "
+            f"{path} describes a network of {required_bytes:,} bytes, and has weights of "
+            f"{available_bytes:,}; save the "
             "model again or copy it again."
         )
 
 
-def read_classes(values: Any, kind: Any) -> np.ndarray[Any, Any]:
+def read_classes(values: Any, dtype_name: Any) -> np.ndarray[Any, Any]:
     """The classes as an array of this type."""
-    names = checked(list[str | float | bool], values, "classes")
-    dtype = np.dtype(checked(str, kind, "dtype"))
-    if dtype.kind not in "biufUSO" or dtype.itemsize > 4 * LONGEST_CLASS:
-        raise ValueError(f"dtype is {kind!r}, which is no type of classes")
+    names = decode(list[str | float | bool], values, "classes")
+    dtype = np.dtype(decode(str, dtype_name, "dtype"))
+    if dtype.kind not in "biufUSO" or dtype.itemsize > 4 * MAX_CLASS_NAME_LETTERS:
+        raise ValueError(f"dtype is {dtype_name!r}, which is no type of classes")
     if len(names) < 2:
         raise ValueError(f"classes are {names!r}, and there must be two at least")
     try:
         classes = np.array(values, dtype=object if dtype.hasobject else dtype)
     except (OverflowError, TypeError, ValueError):
-        raise ValueError(f"classes are not all of the dtype {kind!r}") from None
+        raise ValueError(f"classes are not all of the dtype {dtype_name!r}") from None
     if len(set(classes.tolist())) < len(classes):
         raise ValueError("classes has one of them twice")
     return classes
@@ -93,8 +98,8 @@ def read_classes(values: Any, kind: Any) -> np.ndarray[Any, Any]:
 def check_model(model: CIDAEstimator) -> None:
     """Refuses parts that do not fit together."""
     check_parameters({**model.get_params(deep=False), "validator": "consensus"}, sys.maxsize)
-    if model.draws > MOST_DRAWS:
-        raise ValueError(f"draws is {model.draws}, which is more than {MOST_DRAWS}")
+    if model.n_draws > MAX_FILE_DRAWS:
+        raise ValueError(f"draws is {model.n_draws}, which is more than {MAX_FILE_DRAWS}")
     shape, width = model._row_shape, model.space_.width
     if not shape or min(shape) < 1:
         raise ValueError(f"row_shape is {list(shape)}, which is no shape of rows")
@@ -107,15 +112,15 @@ def check_model(model: CIDAEstimator) -> None:
         raise ValueError(f"index_width is {model.index_width_}, and the space has {width} columns")
     if model._index_names is not None and len(model._index_names) != width:
         raise ValueError(f"index_names has {len(model._index_names)} names for {width} columns")
-    check_numbers("index_seen", model._seen, (len(model._seen), width))
-    if not len(model._seen):
+    check_numbers("index_seen", model._training_index, (len(model._training_index), width))
+    if not len(model._training_index):
         raise ValueError("index_seen has no row")
-    for name, values in (("x_mean", model._scaling.mean), ("x_scale", model._scaling.scale)):
+    for name, values in (("x_mean", model._scaler.mean), ("x_scale", model._scaler.scale)):
         if values.shape not in ((), (1,), shape):
             raise ValueError(f"{name} has the shape {list(values.shape)}, not {list(shape)}")
         check_numbers(name, torch.from_numpy(values), values.shape)
-    if not (model._scaling.scale > 1 / LARGEST).all():
-        raise ValueError(f"x_scale has a number that is not above {1 / LARGEST:g}")
+    if not (model._scaler.scale > 1 / MAX_ABS_VALUE).all():
+        raise ValueError(f"x_scale has a number that is not above {1 / MAX_ABS_VALUE:g}")
 
 
 def check_numbers(name: str, values: Tensor, shape: tuple[int, ...]) -> None:
@@ -124,5 +129,5 @@ def check_numbers(name: str, values: Tensor, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} has the shape {list(values.shape)}, not {list(shape)}")
     if not values.is_floating_point() or not bool(values.isfinite().all()):
         raise ValueError(f"{name} holds what is no finite number")
-    if values.numel() and float(values.abs().max()) > LARGEST:
-        raise ValueError(f"{name} holds a number beyond {LARGEST:g}")
+    if values.numel() and float(values.abs().max()) > MAX_ABS_VALUE:
+        raise ValueError(f"{name} holds a number beyond {MAX_ABS_VALUE:g}")

@@ -14,22 +14,24 @@ from numpy.exceptions import ComplexWarning
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from torch import Tensor
 
-from cida.batch import Rows
-from cida.estimators.scaling import LARGEST, check_size
-from cida.scratch import few
-from cida.space import Space, thinned
-from cida.training import isolated
-from cida.words import CidaWarning
+from cida.data import IndexedDataset
+from cida.errors import CidaWarning
+from cida.estimators.scaling import MAX_ABS_VALUE, check_magnitude
+from cida.scratch import subsample
+from cida.spaces import Space, evenly_spaced
+from cida.training import seeded
 
 __all__ = ["CidaWarning", "Labels"]
 
 Array = np.ndarray[Any, Any]
 
 
-_NO_LABEL = "y has no labelled row among its {rows}; label some rows, the others are the target."
+_NO_LABEL_MESSAGE = (
+    "y has no labelled row among its {rows}; label some rows, the others are the target."
+)
 
 
-def outside() -> int:
+def caller_stacklevel() -> int:
     """The ``stacklevel`` of the first caller outside this package and scikit-learn."""
     frame, level = sys._getframe(1), 1
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("cida", "sklearn"):
@@ -45,15 +47,15 @@ class Labels:
     labelled: Array
 
     @property
-    def known(self) -> Array:
+    def source_labels(self) -> Array:
         return self.values[self.labelled]
 
 
-def check_length(name: str, values: Any, rows: int) -> None:
-    found = len(values)
-    if found != rows:
+def check_length(name: str, values: Any, n_rows: int) -> None:
+    n_values = len(values)
+    if n_values != n_rows:
         raise ValueError(
-            f"{name} has {found} rows but X has {rows}; give one value for each row of X."
+            f"{name} has {n_values} rows but X has {n_rows}; give one value for each row of X."
         )
 
 
@@ -63,13 +65,14 @@ def check_finite(name: str, values: Array) -> None:
         if np.isfinite(values.sum(dtype=np.float64)):  # one pass; an overflow costs a second
             return
     flat = values.reshape(len(values), -1)
-    bad = ~np.isfinite(flat)
-    if not bad.any():
+    is_bad = ~np.isfinite(flat)
+    if not is_bad.any():
         return
-    row, column = (int(k) for k in np.argwhere(bad)[0])
+    row, column = (int(k) for k in np.argwhere(is_bad)[0])
     kind = "NaN" if np.isnan(flat).any() else "infinity"
     raise ValueError(
-        f"{name} contains {kind} in {int(bad.any(axis=1).sum())} of {len(flat)} rows (first: row "
+        f"{name} contains {kind} in {int(is_bad.any(axis=1).sum())} of {len(flat)} rows (first: "
+        "row "
         f"{row}, column {column}); fill in or drop such values first."
     )
 
@@ -87,7 +90,7 @@ def as_array(values: Any) -> Array:
     return array
 
 
-def label_array(y: Any) -> Array:
+def as_label_array(y: Any) -> Array:
     """As `as_array`, but integers with gaps stay integers."""
     if not isinstance(y, Tensor) and hasattr(y, "to_numpy"):
         if hasattr(y, "null_count") and hasattr(y, "to_list"):  # a polars series
@@ -97,7 +100,7 @@ def label_array(y: Any) -> Array:
     return as_array(y)
 
 
-def check_index(domain_index: Any, rows: int, width: int | None = None) -> Tensor:
+def check_domain_index(domain_index: Any, n_rows: int, width: int | None = None) -> Tensor:
     """u as a float64 tensor of shape ``(rows, width)``."""
     raw = as_array(domain_index)
     if raw.ndim not in (1, 2):
@@ -105,13 +108,13 @@ def check_index(domain_index: Any, rows: int, width: int | None = None) -> Tenso
             f"domain_index has {raw.ndim} dimensions; give one number, or one row of numbers, "
             "for each row of X."
         )
-    check_length("domain_index", raw, rows)
-    raw = raw.reshape(rows, -1)
+    check_length("domain_index", raw, n_rows)
+    raw = raw.reshape(n_rows, -1)
     if raw.dtype.kind not in "fiub":
-        raw = _numbers(raw)
+        raw = _parse_numbers(raw)
     values = raw.astype(np.float64)
     check_finite("domain_index", values)
-    check_size("domain_index", values)
+    check_magnitude("domain_index", values)
     if width is not None and values.shape[1] != width:
         raise ValueError(
             f"domain_index has {values.shape[1]} columns but the model was fitted with {width}; "
@@ -120,48 +123,51 @@ def check_index(domain_index: Any, rows: int, width: int | None = None) -> Tenso
     return torch.from_numpy(np.ascontiguousarray(values))
 
 
-def check_rows(rows: Rows) -> tuple[int, ...]:
+def check_dataset(dataset: IndexedDataset) -> tuple[int, ...]:
     """The shape of a row as it is dealt; refuses what the players cannot take."""
-    if not len(rows.sources):
-        raise ValueError(f"rows has no labelled row among its {len(rows)}; label some.")
-    check_finite("rows.u", rows.u.numpy())
-    with isolated(0):  # a look-up may draw, and that must not be felt outside
-        first = rows[torch.arange(1)].x
-    if first.dim() < 2 or first.dtype != torch.float32:
+    if not len(dataset.source_rows):
+        raise ValueError(f"rows has no labelled row among its {len(dataset)}; label some.")
+    check_finite("rows.u", dataset.u.numpy())
+    with seeded(0):  # a look-up may draw, and that must not be felt outside
+        first_row = dataset[torch.arange(1)].x
+    if first_row.dim() < 2 or first_row.dtype != torch.float32:
         raise ValueError(
-            f"rows deals x of shape {tuple(first.shape)} and type {first.dtype} for one row; it "
+            f"rows deals x of shape {tuple(first_row.shape)} and type {first_row.dtype} for one "
+            "row; it "
             "must deal float32 numbers, at least one a row."
         )
-    return tuple(first.shape[1:])
+    return tuple(first_row.shape[1:])
 
 
-def index_names(domain_index: Any) -> list[str] | None:
+def get_index_names(domain_index: Any) -> list[str] | None:
     """The column names of an index given as a frame."""
     names = getattr(domain_index, "columns", None)
     return None if names is None else [str(name) for name in names]
 
 
-def check_index_names(domain_index: Any, fitted: list[str] | None) -> None:
+def check_index_names(domain_index: Any, fitted_names: list[str] | None) -> None:
     """Refuses a frame whose index columns are others, or in another order, than in fit."""
-    found = index_names(domain_index)
-    if found is not None and fitted is not None and found != fitted:
+    names = get_index_names(domain_index)
+    if names is not None and fitted_names is not None and names != fitted_names:
         raise ValueError(
-            f"domain_index has the columns {', '.join(found)} but the model was fitted with "
-            f"{', '.join(fitted)}; give the same index columns in the same order."
+            f"domain_index has the columns {', '.join(names)} but the model was fitted with "
+            f"{', '.join(fitted_names)}; give the same index columns in the same order."
         )
 
 
-def _numbers(raw: Array) -> Array:
+def _parse_numbers(raw: Array) -> Array:
     """An object array that holds only numbers (or missing ones) as floats."""
     if raw.dtype.kind == "O" and not any(isinstance(value, str) for value in raw.flat):
         try:
-            return np.array([np.nan if _missing(v) else float(v) for v in raw.flat]).reshape(
-                raw.shape
-            )
+            return np.array(
+                [np.nan if _is_missing_value(v) else float(v) for v in raw.flat]
+            ).reshape(raw.shape)
         except (TypeError, ValueError):
             pass
     numbers = Real, np.bool_
-    example = next((v for v in raw.flat if not (_missing(v) or isinstance(v, numbers))), None)
+    example = next(
+        (v for v in raw.flat if not (_is_missing_value(v) or isinstance(v, numbers))), None
+    )
     raise ValueError(
         f"domain_index holds {type(example).__name__} values such as {str(example)!r}; it must "
         "be numbers: turn dates into days or seconds, and leave names out."
@@ -180,58 +186,58 @@ def fit_space(space: Space, u: Tensor) -> Space:
             f"domain_index has {u.shape[1]} columns but space={space!r} is for {space.width}; "
             "give one Line or Periodic for each column, in a Product."
         )
-    u = few(u)
-    for number, column in enumerate(space.columns):
-        mine = u[:, number : number + 1]
-        spread = float(column.distance(mine, mine[:1]).max())
-        if 0 < spread < 1 / LARGEST:
-            raise ValueError(f"domain_index spans {spread:.3g} in all; give it in other units.")
-        if spread <= (1e-9 if column.turns[0] else 0.0):  # whole turns round a little
+    u = subsample(u)
+    for number, column in enumerate(space.column_spaces):
+        values = u[:, number : number + 1]
+        extent = float(column.distance(values, values[:1]).max())
+        if 0 < extent < 1 / MAX_ABS_VALUE:
+            raise ValueError(f"domain_index spans {extent:.3g} in all; give it in other units.")
+        if extent <= (1e-9 if column.periods[0] else 0.0):  # whole turns round a little
             where = f" in column {number}" if space.width > 1 else ""
             raise ValueError(
-                f"domain_index is constant{where} (every row has {float(mine[0]):g}); "
+                f"domain_index is constant{where} (every row has {float(values[0]):g}); "
                 "without different index values there is nothing to adapt to: leave it out."
             )
     return space.fit(u)
 
 
-def read_labels(y: Any, rows: int, *, indexed: bool, source: Any) -> Labels:
+def read_labels(y: Any, n_rows: int, *, has_index: bool, source: Any) -> Labels:
     """Which labels may be read: those inside ``source``, or else those that are not missing."""
-    values = label_array(y)
+    values = as_label_array(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=True)
     if values.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {values.shape} instead.")
-    check_length("y", values, rows)
-    missing = _is_missing(values)
-    labelled = ~missing if source is None else _mask(source, rows)
+    check_length("y", values, n_rows)
+    missing = _missing_mask(values)
+    labelled = ~missing if source is None else _read_source_mask(source, n_rows)
     if (missing & labelled).any():
         raise ValueError(
             f"y has {int((missing & labelled).sum())} missing labels inside source; source must "
             "name labelled rows only."
         )
     if not labelled.any():
-        raise ValueError(_NO_LABEL.format(rows=rows))
-    if not labelled.all() and not indexed:
+        raise ValueError(_NO_LABEL_MESSAGE.format(rows=n_rows))
+    if not labelled.all() and not has_index:
         if source is not None:
             raise ValueError(
-                f"source leaves out {int((~labelled).sum())} of {rows} rows but domain_index is "
+                f"source leaves out {int((~labelled).sum())} of {n_rows} rows but domain_index is "
                 "not given; give it so that they can serve as the target, or drop them."
             )
         raise ValueError(
-            f"y is missing (NaN or None) in {int((~labelled).sum())} of {rows} rows but "
+            f"y is missing (NaN or None) in {int((~labelled).sum())} of {n_rows} rows but "
             "domain_index is not given; give it so that they can serve as the target, or drop them."
         )
-    return Labels(_natural(values, labelled), labelled)
+    return Labels(_to_plain_dtype(values, labelled), labelled)
 
 
-def without_minus_one(labels: Labels) -> Labels:
+def hide_minus_one(labels: Labels) -> Labels:
     """-1 in integer labels means unlabelled, as elsewhere in scikit-learn."""
     if labels.values.dtype.kind != "i":
         return labels
     labelled = labels.labelled & (labels.values != -1)
     if not labelled.any():
-        raise ValueError(_NO_LABEL.format(rows=len(labelled)))
+        raise ValueError(_NO_LABEL_MESSAGE.format(rows=len(labelled)))
     return Labels(labels.values, labelled)
 
 
@@ -248,19 +254,20 @@ def warn_minus_one(values: Array) -> None:
             "marks unlabelled rows, pass domain_index so that they serve as the target, or drop "
             "them; if it is a class, there is nothing to do.",
             CidaWarning,
-            stacklevel=outside(),
+            stacklevel=caller_stacklevel(),
         )
 
 
-def check_finite_labels(known: Array) -> None:
-    if known.dtype.kind == "f" and np.isinf(known).any():
+def check_finite_labels(labels: Array) -> None:
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise ValueError(
-            f"Input y contains infinity in {int(np.isinf(known).sum())} rows; mark unlabelled rows "
+            f"Input y contains infinity in {int(np.isinf(labels).sum())} rows; mark unlabelled "
+            "rows "
             "with NaN and drop broken ones."
         )
 
 
-def read_weight(labels: Labels, sample_weight: Any, x: Array) -> Array:
+def read_sample_weight(labels: Labels, sample_weight: Any, x: Array) -> Array:
     """The weight of each row in the prediction loss."""
     if sample_weight is None:
         return np.ones(len(x))
@@ -274,7 +281,7 @@ def read_weight(labels: Labels, sample_weight: Any, x: Array) -> Array:
     return weight
 
 
-def score_weight(sample_weight: Any, labelled: Array) -> Array | None:
+def read_score_weight(sample_weight: Any, labelled: Array) -> Array | None:
     """The weights of the labelled rows."""
     if sample_weight is None:
         return None
@@ -283,27 +290,27 @@ def score_weight(sample_weight: Any, labelled: Array) -> Array | None:
     return weight[labelled]
 
 
-def as_numbers(known: Array) -> Array:
+def parse_number_labels(labels: Array) -> Array:
     """The labels of a regression as floats."""
     try:
         with warnings.catch_warnings(action="error", category=ComplexWarning):
-            return known.astype(np.float64)
+            return labels.astype(np.float64)
     except (TypeError, ValueError, ComplexWarning):
         raise ValueError(
-            f"y holds {str(known[0])!r}, which is not a number; a regressor needs numbers: use "
+            f"y holds {str(labels[0])!r}, which is not a number; a regressor needs numbers: use "
             "CIDAClassifier for classes."
         ) from None
 
 
-def weighted_rows(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
+def drop_zero_weight(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
     """The rows that have a weight: a weight of 0 is a row left out."""
-    kept = weight > 0
-    if kept.all():
+    keep = weight > 0
+    if keep.all():
         return x, labels, weight
-    return x[kept], Labels(labels.values[kept], labels.labelled[kept]), weight[kept]
+    return x[keep], Labels(labels.values[keep], labels.labelled[keep]), weight[keep]
 
 
-def merge_repeats(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
+def merge_duplicate_rows(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
     """Equal rows once, with their weights added up, in an order that depends on content alone.
 
     So a weight of 2 is exactly a row given twice.
@@ -316,32 +323,32 @@ def merge_repeats(x: Array, labels: Labels, weight: Array) -> tuple[Array, Label
     return x[first], Labels(values[first], np.ones(len(first), dtype=bool)), total
 
 
-def seen_index(u: Tensor, most: int = 4096) -> Tensor:
+def sample_index(u: Tensor, max_rows: int = 4096) -> Tensor:
     """The index values seen in training, column by column in order, thinned out evenly."""
-    u = few(u)
-    return torch.from_numpy(np.sort(u.numpy(), axis=0))[thinned(len(u), most)]
+    u = subsample(u)
+    return torch.from_numpy(np.sort(u.numpy(), axis=0))[evenly_spaced(len(u), max_rows)]
 
 
-def _natural(values: Array, labelled: Array) -> Array:
+def _to_plain_dtype(values: Array, labelled: Array) -> Array:
     """Known labels in a plain dtype; unlabelled places get any known label, never read."""
-    known = values[labelled]
+    source_labels = values[labelled]
     if values.dtype.kind == "O":
-        kinds = {str if isinstance(v, str) else Real for v in known}
+        kinds = {str if isinstance(v, str) else Real for v in source_labels}
         if len(kinds) > 1:
             raise ValueError(
                 "y mixes text with numbers (str with int or float); give labels of one type."
             )
-        known = np.asarray(known.tolist())
-    filled = np.full(len(values), known[0], dtype=known.dtype)
-    filled[labelled] = known
+        source_labels = np.asarray(source_labels.tolist())
+    filled = np.full(len(values), source_labels[0], dtype=source_labels.dtype)
+    filled[labelled] = source_labels
     return filled
 
 
-def _mask(source: Any, rows: int) -> Array:
+def _read_source_mask(source: Any, n_rows: int) -> Array:
     mask = as_array(source).copy()  # pandas hands out read-only memory
     if mask.ndim != 1:
         raise ValueError(f"source has {mask.ndim} dimensions; give one boolean for each row of X.")
-    check_length("source", mask, rows)
+    check_length("source", mask, n_rows)
     if mask.dtype != np.bool_:
         raise ValueError(
             f"source holds {mask.dtype} values; give booleans, true where the label may be read."
@@ -349,46 +356,51 @@ def _mask(source: Any, rows: int) -> Array:
     return mask
 
 
-def _is_missing(values: Array) -> Array:
+def _missing_mask(values: Array) -> Array:
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind == "O":
-        return np.array([_missing(value) for value in values], dtype=bool)
+        return np.array([_is_missing_value(value) for value in values], dtype=bool)
     return np.zeros(len(values), dtype=bool)
 
 
-def _missing(value: Any) -> bool:
+def _is_missing_value(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
-def far_index(space: Space, u: Tensor, seen: Tensor) -> list[tuple[Tensor, Tensor]]:
+def find_far_index(space: Space, u: Tensor, training_index: Tensor) -> list[tuple[Tensor, Tensor]]:
     """For each column of u which rows are far from all values seen, and the distance of each row.
 
     Far is more than a tenth of the extent of the values seen.
     """
-    found = []
-    for number, column in enumerate(space.columns):
-        mine, known = u[:, number : number + 1], seen[:, number : number + 1]
-        distance = column.distance_to_set(mine, known)
-        extent = 2 * float(column.distance(known, column.mean(known)).max())
-        found.append((distance > 0.1 * extent, distance))
-    return found
+    results = []
+    for number, column in enumerate(space.column_spaces):
+        values, training_values = u[:, number : number + 1], training_index[:, number : number + 1]
+        distance = column.distance_to_set(values, training_values)
+        extent = 2 * float(column.distance(training_values, column.mean(training_values)).max())
+        results.append((distance > 0.1 * extent, distance))
+    return results
 
 
-def warn_far_index(space: Space, u: Tensor, seen: Tensor) -> None:
+def warn_far_index(space: Space, u: Tensor, training_index: Tensor) -> None:
     """Warns where a column of u is farther from all values seen than a tenth of their extent."""
-    for number, (far, distance) in enumerate(far_index(space, u, seen)):
+    for number, (far, distance) in enumerate(find_far_index(space, u, training_index)):
         if not bool(far.any()):
             continue
-        column, known = space.columns[number], seen[:, number]
+        column, training_values = space.column_spaces[number], training_index[:, number]
         name = f"column {number} of domain_index" if space.width > 1 else "domain_index"
-        span = "" if column.turns[0] else f" ({float(known.min()):g} to {float(known.max()):g})"
+        span = (
+            ""
+            if column.periods[0]
+            else f" ({float(training_values.min()):g} to {float(training_values.max()):g})"
+        )
         warnings.warn(
             f"{name} is far from what was fitted in {int(far.sum())} of {len(u)} rows: up to "
-            f"{float(distance.max()) * column.unit:.3g} away from the nearest index seen in "
+            f"{float(distance.max()) * column.raw_units_per_distance:.3g} away from the nearest "
+            "index seen in "
             f"training{span}; nothing was learned so far away, so do not trust predictions there.",
             CidaWarning,
-            stacklevel=outside(),
+            stacklevel=caller_stacklevel(),
         )

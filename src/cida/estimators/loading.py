@@ -10,13 +10,13 @@ from torch import nn
 
 from cida.discriminators import Discriminator
 from cida.estimators.saving import ModelFileError, load_estimator
-from cida.files import own_file
-from cida.plain import checked, parse_json
+from cida.io.files import contained_path
+from cida.io.json_decode import decode, parse_json
 
-__all__ = ["MODEL", "RUN", "load", "read_run", "run_words"]
+__all__ = ["MODEL_FILE_NAME", "RUN_FILE_NAME", "load", "read_run_or_empty", "read_run_record"]
 
-MODEL, RUN = "model.safetensors", "run.json"
-TABLE = "table"  # the world of a run of `cida fit`; the module that says so needs pyarrow
+MODEL_FILE_NAME, RUN_FILE_NAME = "model.safetensors", "run.json"
+TABLE_RUN_KIND = "table"  # the world of a run of `cida fit`; the module that says so needs pyarrow
 
 
 def load(
@@ -34,12 +34,12 @@ def load(
     folder = Path(path)
     if not folder.is_dir():
         return load_estimator(path, encoder, predictor, discriminator)
-    if run_words(folder).get("world") == TABLE:
+    if read_run_or_empty(folder).get("world") == TABLE_RUN_KIND:
         from cida.estimators.table import TableModel  # they need pyarrow
         from cida.estimators.table_predictor import TablePredictor
 
         return TablePredictor(TableModel.load(folder))
-    model = own_file(folder, MODEL)
+    model = contained_path(folder, MODEL_FILE_NAME)
     if not model.is_file():
         raise FileNotFoundError(
             f"there is no model file at {model}; give a folder that cida export wrote, "
@@ -48,7 +48,7 @@ def load(
     return load_estimator(model, encoder, predictor, discriminator)
 
 
-class RunWords(TypedDict, total=False):
+class RunDict(TypedDict, total=False):
     """What run.json may say, of those things that cida reads in it."""
 
     world: str
@@ -66,42 +66,42 @@ class RunWords(TypedDict, total=False):
     origin: dict[str, str]
     words: dict[str, list[str]]
     trust: dict[str, list[str]]
-    figures: Figures
-    table: Table
+    figures: FiguresDict
+    table: TableDict
 
 
-class Table(TypedDict, total=False):
+class TableDict(TypedDict, total=False):
     """Of a run of `cida fit`, beside what `TableModel` reads of it."""
 
     label: str
     index: list[str]
 
 
-class Figures(TypedDict, total=False):
+class FiguresDict(TypedDict, total=False):
     """Of a run of `cida fit`: the figures of the source rows that were held out."""
 
     scores: dict[str, float]
 
 
-def run_words(folder: Path) -> dict[str, Any]:
+def read_run_or_empty(folder: Path) -> dict[str, Any]:
     """What the folder's run.json says; nothing where there is none."""
     try:
-        return read_run(folder)
+        return read_run_record(folder)
     except FileNotFoundError:
         return {}
 
 
-def read_run(folder: Path) -> dict[str, Any]:
+def read_run_record(folder: Path) -> dict[str, Any]:
     """What the folder's run.json says, as far as it says it in the right kind of words."""
-    path = own_file(folder, RUN)
+    path = contained_path(folder, RUN_FILE_NAME)
     try:
-        words = parse_json(path.read_bytes())
+        values = parse_json(path.read_bytes())
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{path} cannot be read ({error}).") from None
     try:
-        known: dict[str, Any] = checked(RunWords, words, "it")
+        record: dict[str, Any] = decode(RunDict, values, "it")
     except ValueError as error:
         raise ModelFileError(f"{path} is not as cida writes it ({error}).") from None
-    return known
+    return record

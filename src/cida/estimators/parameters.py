@@ -12,77 +12,90 @@ import numpy as np
 import torch
 from torch import nn
 
-from cida.diagnostics import named_validator
-from cida.networks.frame import MOST_FEATURES, can_frame
-from cida.space import Space
-from cida.words import one_line
+from cida.coordinates.moving_frame import MAX_FRAME_FEATURES, can_use_moving_frame
+from cida.errors import error_summary
+from cida.selection.validators import get_validator
+from cida.spaces import Space
 
 __all__ = [
-    "all_or_nothing",
-    "check_frame",
-    "check_least",
+    "check_minimum",
+    "check_moving_frame",
     "check_parameters",
     "check_predictor",
-    "naming",
+    "name_argument_in_errors",
+    "restore_on_failure",
 ]
 
-INSIDE = {"frame": "MovingFrame", "axes": "MovingFrame", "windows": "IndexWindows"}
-STOCHASTIC = {"gaussian": "GaussianCode", "dropout": "MonteCarloDropout"}
+MODULE_BY_COORDINATES = {
+    "moving-frame": "MovingFrame",
+    "principal-axes": "MovingFrame",
+    "windows": "IndexWindows",
+}
+MODULE_BY_STOCHASTIC = {"gaussian": "GaussianCode", "dropout": "MonteCarloDropout"}
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LEAST = {
+_MINIMUM_BY_PARAMETER = {
     "encoding_width": 1,
-    "draws": 1,
+    "n_draws": 1,
     "lambda_d": 0,
     "discriminator_steps": 1,
     "curriculum": 0,
-    "stages": 1,
-    "balance_bins": 1,
+    "curriculum_stages": 1,
+    "n_balance_bins": 1,
     "steps": 1,
     "batch_size": 1,
     "source_batch_size": 1,
-    "averaging": 0,
+    "ema_decay": 0,
     "weight_decay": 0,
-    "nearness": 0,
-    "restarts": 1,
+    "proximity": 0,
+    "n_restarts": 1,
 }
-CHOSEN = ("curriculum", "hidden", "lambda_d", "steps", "batch_size", "source_batch_size")  # if None
-_FRACTIONS = ("lambda_d", "curriculum", "averaging", "weight_decay", "nearness")
+OPTIONAL_PARAMETERS = (
+    "curriculum",
+    "encoder_hidden",
+    "lambda_d",
+    "steps",
+    "batch_size",
+    "source_batch_size",
+)  # if None
+_REAL_PARAMETERS = ("lambda_d", "curriculum", "ema_decay", "weight_decay", "proximity")
 
 
-def all_or_nothing(fit: F) -> F:
+def restore_on_failure(fit: F) -> F:
     """A fit that fails leaves the model as it was."""
 
     @functools.wraps(fit)
-    def whole(self: Any, *arguments: Any, **named: Any) -> Any:
+    def wrapper(self: Any, *arguments: Any, **keywords: Any) -> Any:
         before = dict(vars(self))
         try:
-            return fit(self, *arguments, **named)
+            return fit(self, *arguments, **keywords)
         except BaseException:
             vars(self).clear()
             vars(self).update(before)
             raise
 
-    return whole  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]
 
 
-def check_parameters(parameters: dict[str, Any], rows: int) -> None:
+def check_parameters(parameters: dict[str, Any], n_rows: int) -> None:
     """Refuses settings that cannot work, by name."""
-    for name in _LEAST:
+    for name in _MINIMUM_BY_PARAMETER:
         value = parameters[name]
-        if value is None and name in CHOSEN:
+        if value is None and name in OPTIONAL_PARAMETERS:
             continue
-        check_least(name, value)
-    for name, most in {"averaging": 0.999999, "curriculum": 1.0, "nearness": 1.0}.items():
-        if parameters[name] is not None and parameters[name] > most:
-            raise ValueError(f"{name} must be at most {most}, got {parameters[name]!r}.")
-    for name in ("hidden", "predictor_hidden"):
+        check_minimum(name, value)
+    for name, maximum in {"ema_decay": 0.999999, "curriculum": 1.0, "proximity": 1.0}.items():
+        if parameters[name] is not None and parameters[name] > maximum:
+            raise ValueError(f"{name} must be at most {maximum}, got {parameters[name]!r}.")
+    for name in ("encoder_hidden", "predictor_hidden"):
         hidden = parameters[name]
-        if hidden is None and name in CHOSEN:
+        if hidden is None and name in OPTIONAL_PARAMETERS:
             continue
         widths = list(hidden) if isinstance(hidden, Sequence | np.ndarray) else []
-        none = isinstance(hidden, Sequence) and not widths and name == "predictor_hidden"
-        if not (widths or none) or not all(isinstance(w, Integral) and int(w) >= 1 for w in widths):
+        is_linear = isinstance(hidden, Sequence) and not widths and name == "predictor_hidden"
+        if not (widths or is_linear) or not all(
+            isinstance(w, Integral) and int(w) >= 1 for w in widths
+        ):
             raise ValueError(f"{name} must hold layer widths of at least 1, got {hidden!r}.")
     rate = parameters["learning_rate"]
     if not (isinstance(rate, Real) and float(rate) > 0):
@@ -91,25 +104,30 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
         raise ValueError(
             f"schedule must be 'cosine' or 'constant', got {parameters['schedule']!r}."
         )
-    if parameters["index_in_encoder"] not in (False, True, "auto", *INSIDE):
+    if parameters["coordinates"] not in ("auto", "raw", "learned", *MODULE_BY_COORDINATES):
         raise ValueError(
-            f"index_in_encoder must be 'auto', 'frame', 'axes', 'windows', True or False, got "
-            f"{parameters['index_in_encoder']!r}."
+            "coordinates must be 'auto', 'raw', 'windows', 'moving-frame', 'principal-axes' or "
+            "'learned', got "
+            f"{parameters['coordinates']!r}."
         )
-    if (mode := parameters["index_in_encoder"]) in INSIDE and parameters["encoder"] is not None:
+    if (mode := parameters["coordinates"]) in MODULE_BY_COORDINATES and parameters[
+        "encoder"
+    ] is not None:
         raise ValueError(
-            f"index_in_encoder is {mode!r}, which belongs to the built-in encoder, and encoder is "
-            f"your own; put cida.networks.{INSIDE[mode]} into it, or use True or False."
+            f"coordinates is {mode!r}, which belongs to the built-in encoder, and encoder is "
+            f"your own; put cida.networks.{MODULE_BY_COORDINATES[mode]} into it, or use 'raw' "
+            "or 'learned'."
         )
-    if (stochastic := parameters["stochastic"]) not in (None, *STOCHASTIC):
+    if (stochastic := parameters["stochastic"]) not in (None, *MODULE_BY_STOCHASTIC):
         raise ValueError(f"stochastic must be 'gaussian', 'dropout' or None, got {stochastic!r}.")
     if stochastic is not None and parameters["encoder"] is not None:
         raise ValueError(
             f"stochastic is {stochastic!r}, which belongs to the built-in encoder, and encoder is "
-            f"your own; put cida.networks.{STOCHASTIC[stochastic]} into it, and leave it out."
+            f"your own; put cida.networks.{MODULE_BY_STOCHASTIC[stochastic]} into it, and leave "
+            "it out."
         )
     _check_machine(parameters["device"], parameters["precision"])
-    named_validator(parameters["validator"])  # a misspelt name is told even where none is asked
+    get_validator(parameters["validator"])  # a misspelt name is told even where none is asked
     for name in ("encoder", "predictor"):
         if not isinstance(parameters[name], nn.Module | None):
             raise TypeError(f"{name} is {parameters[name]!r}; give a torch.nn.Module, or None.")
@@ -119,16 +137,16 @@ def check_parameters(parameters: dict[str, Any], rows: int) -> None:
     ):
         raise TypeError(f"callbacks is {callbacks!r}; give a list of functions.")
     batch_size = parameters["batch_size"]
-    if parameters["batch_norm"] and min(rows, batch_size or rows) < 4:
+    if parameters["batch_norm"] and min(n_rows, batch_size or n_rows) < 4:
         raise ValueError(
             f"batch_norm needs batches of at least 4 rows, and batch_size is {batch_size} with "
-            f"{rows} rows in X; raise it, or leave batch_norm out."
+            f"{n_rows} rows in X; raise it, or leave batch_norm out."
         )
     if parameters["batch_norm"] and parameters["source_batch_size"] == 1:
         raise ValueError("batch_norm needs more than 1 row, and source_batch_size is 1; raise it.")
-    if batch_size is not None and batch_size > rows:
+    if batch_size is not None and batch_size > n_rows:
         raise ValueError(
-            f"batch_size is {batch_size} but X has only {rows} rows; lower it, or leave it out."
+            f"batch_size is {batch_size} but X has only {n_rows} rows; lower it, or leave it out."
         )
 
 
@@ -142,48 +160,50 @@ def _check_machine(device: Any, precision: Any) -> None:
         raise ValueError(f"precision must be 'float32' or 'bf16', got {precision!r}.")
 
 
-def check_least(name: str, value: Any) -> None:
+def check_minimum(name: str, value: Any) -> None:
     """Refuses a number that is too small to mean anything, or none at all."""
-    least = _LEAST[name]
-    kind, word = (Real, "number") if name in _FRACTIONS else (Integral, "whole number")
-    if not (isinstance(value, kind) and float(value) >= least):
-        raise ValueError(f"{name} must be a {word} of at least {least}, got {value!r}.")
+    minimum = _MINIMUM_BY_PARAMETER[name]
+    kind, word = (Real, "number") if name in _REAL_PARAMETERS else (Integral, "whole number")
+    if not (isinstance(value, kind) and float(value) >= minimum):
+        raise ValueError(f"{name} must be a {word} of at least {minimum}, got {value!r}.")
 
 
-def check_frame(mode: str, space: Space, features: int) -> None:
+def check_moving_frame(mode: str, space: Space, features: int) -> None:
     """Refuses a moving frame where the index is no line or a turn would be too large a matrix."""
-    if can_frame(space, features):
+    if can_use_moving_frame(space, features):
         return
     if space.embedding_width != 1:
         raise ValueError(
-            f"index_in_encoder is {mode!r}, which needs an index of one number on a Line, and the "
-            f"space is {space!r}; use True or False."
+            f"coordinates is {mode!r}, which needs an index of one number on a Line, and the "
+            f"space is {space!r}; use 'raw' or 'learned'."
         )
     raise ValueError(
-        f"index_in_encoder is {mode!r} and X has {features} columns; a moving frame takes at most "
-        f"{MOST_FEATURES}: choose columns, or use True or False."
+        f"coordinates is {mode!r} and X has {features} columns; a moving frame takes at most "
+        f"{MAX_FRAME_FEATURES}: choose columns, or use 'raw' or 'learned'."
     )
 
 
 @contextmanager
-def naming(argument: str, shape: Sequence[int]) -> Iterator[None]:
+def name_argument_in_errors(argument: str, shape: Sequence[int]) -> Iterator[None]:
     """Turns a module's own error on its first rows into a sentence that names the argument."""
     try:
         yield
     except (RuntimeError, TypeError, IndexError) as error:
         raise ValueError(
-            f"{argument} cannot take float32 rows of shape {tuple(shape)} ({one_line(error)}); "
+            f"{argument} cannot take float32 rows of shape {tuple(shape)} "
+            f"({error_summary(error)}); "
             "give a module for such rows."
         ) from error
 
 
 @torch.no_grad()
-def check_predictor(predictor: nn.Module, inputs: int, outputs: int) -> None:
+def check_predictor(predictor: nn.Module, input_width: int, output_width: int) -> None:
     """Refuses a predictor that does not give one number for each class, or one for a regression."""
-    with naming("predictor", (2, inputs)):
-        found = tuple(predictor(torch.zeros(2, inputs)).shape)
-    if found != (2, outputs):
+    with name_argument_in_errors("predictor", (2, input_width)):
+        output_shape = tuple(predictor(torch.zeros(2, input_width)).shape)
+    if output_shape != (2, output_width):
         raise ValueError(
-            f"predictor gives an output of shape {found} for 2 rows; it must give {outputs} "
+            f"predictor gives an output of shape {output_shape} for 2 rows; it must give "
+            f"{output_width} "
             "numbers for each row."
         )

@@ -10,28 +10,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from cida.batch import Rows
-from cida.diagnostics import Candidate, Field, named_validator, outermost
+from cida.data import IndexedDataset
 from cida.estimators import players, prediction
 from cida.estimators.inputs import Array
-from cida.estimators.scaling import Scaling
+from cida.estimators.scaling import Scaler
 from cida.games import Game
-from cida.training import Callback, Event, Trainer, Training, isolated
+from cida.selection.source_ranges import nearest_source_third
+from cida.selection.validation_set import CandidateOutputs, ValidationSet
+from cida.selection.validators import get_validator
+from cida.training import Callback, Event, Trainer, TrainingConfig, seeded
 from cida.training.progress import ProgressBar
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
 
-__all__ = ["Played", "Selection", "candidate_of", "keep_best", "play"]
+__all__ = ["CompletedGame", "Selection", "make_candidate", "train_best_of", "train_game"]
 
 
 @dataclass(frozen=True)
-class Played:
+class CompletedGame:
     """A game that was played to its end, and what happened on the way."""
 
     game: Game
     history: list[Event]
-    training: Training
+    training: TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -40,79 +42,103 @@ class Selection:
 
     validator: str
     scores: tuple[float, ...]
-    kept: int
+    selected_index: int
 
 
-def play(model: CIDAEstimator, rows: Rows, training: Training, adapting: bool) -> Played:
+def train_game(
+    model: CIDAEstimator, dataset: IndexedDataset, training: TrainingConfig, has_target: bool
+) -> CompletedGame:
     """One game of this estimator, from its start to its end."""
-    with isolated(training.seed):
-        game = players.build_game(model, rows, adapting)
+    with seeded(training.seed):
+        game = players.build_game(model, dataset, has_target)
     history: list[Event] = []
     with ExitStack() as stack:
-        watchers: list[Callback] = [history.append, *(model.callbacks or ())]
+        callbacks: list[Callback] = [history.append, *(model.callbacks or ())]
         if model.verbose:
-            watchers.append(stack.enter_context(ProgressBar(type(model).__name__)))
-        Trainer(training, watchers).run(game, rows)
-    return Played(game, history, training)
+            callbacks.append(stack.enter_context(ProgressBar(type(model).__name__)))
+        Trainer(training, callbacks).run(game, dataset)
+    return CompletedGame(game, history, training)
 
 
-def keep_best(
-    model: CIDAEstimator, rows: Rows, training: Training, adapting: bool
-) -> tuple[Played, Selection | None]:
+def train_best_of(
+    model: CIDAEstimator, dataset: IndexedDataset, training: TrainingConfig, has_target: bool
+) -> tuple[CompletedGame, Selection | None]:
     """The best of the model's ``restarts`` games by its validator; each has a seed of its own.
 
     The first has the seed that a single game would have, and is kept unless another is better by
     more than chance. Without a target to adapt to there is
     nothing to choose by, and one game is played.
     """
-    if model.restarts == 1 or not adapting:
-        return play(model, rows, training, adapting), None
-    validator = named_validator(model.validator)
-    games = [play(model, rows, one, adapting) for one in _starts(training, model.restarts)]
-    field = Field.of(model.space_, rows)
-    found = []
-    for played in games:
-        known = candidate_of(model, field, played.game, played.history)
-        refit = partial(_left_out, model, played.training, rows)
-        found.append(replace(known, refit=refit))
-    scores = validator(field, found)
+    if model.n_restarts == 1 or not has_target:
+        return train_game(model, dataset, training, has_target), None
+    validator = get_validator(model.validator)
+    games = [
+        train_game(model, dataset, one, has_target)
+        for one in _restart_configs(training, model.n_restarts)
+    ]
+    validation_set = ValidationSet.from_dataset(model.space_, dataset)
+    candidates = []
+    for completed in games:
+        candidate = make_candidate(model, validation_set, completed.game, completed.history)
+        refit = partial(_score_left_out_range, model, completed.training, dataset)
+        candidates.append(replace(candidate, refit=refit))
+    scores = validator(validation_set, candidates)
     best = int(np.argmax(scores))
     # Of runs that chance alone may tell apart the first is kept: no choice, no harm.
-    kept = best if scores[best] - scores[0] > validator.margin(field, found[0], found[best]) else 0
-    return games[kept], Selection(type(validator).__name__, tuple(scores.tolist()), kept)
+    selected_index = (
+        best
+        if scores[best] - scores[0]
+        > validator.margin(validation_set, candidates[0], candidates[best])
+        else 0
+    )
+    return games[selected_index], Selection(
+        type(validator).__name__, tuple(scores.tolist()), selected_index
+    )
 
 
-def _starts(training: Training, count: int) -> list[Training]:
-    draws = np.random.default_rng(training.seed).integers(np.iinfo(np.int32).max, size=count - 1)
-    return [training, *(replace(training, seed=int(seed)) for seed in draws)]
+def _restart_configs(training: TrainingConfig, n_restarts: int) -> list[TrainingConfig]:
+    seeds = np.random.default_rng(training.seed).integers(
+        np.iinfo(np.int32).max, size=n_restarts - 1
+    )
+    return [training, *(replace(training, seed=int(seed)) for seed in seeds)]
 
 
-def candidate_of(model: CIDAEstimator, field: Field, game: Game, history: list[Event]) -> Candidate:
+def make_candidate(
+    model: CIDAEstimator, validation_set: ValidationSet, game: Game, history: list[Event]
+) -> CandidateOutputs:
     """What a validator may know of a game of this estimator; the field's x is scaled already."""
-    return Candidate(
-        outputs=_predicted(model, game, field),
-        encoding=_over(game.encode, field),
+    return CandidateOutputs(
+        outputs=_predict_outputs(model, game, validation_set),
+        encoding=_apply_network(game.encode, validation_set),
         loss=history[-1].losses["prediction"] if history else float("nan"),  # of a loaded model
     )
 
 
-def _predicted(model: CIDAEstimator, game: Game, field: Field) -> Array:
-    outputs = torch.from_numpy(_over(model._network(game), field)).double()
-    return (outputs.softmax(1) if field.has_classes else outputs[:, :1]).numpy()
+def _predict_outputs(model: CIDAEstimator, game: Game, validation_set: ValidationSet) -> Array:
+    outputs = torch.from_numpy(
+        _apply_network(model._prediction_network(game), validation_set)
+    ).double()
+    return (outputs.softmax(1) if validation_set.has_classes else outputs[:, :1]).numpy()
 
 
-def _over(network: prediction.Network, field: Field) -> Array:
-    return prediction.outputs(network, Scaling.none(), field.x.numpy(), field.u)
+def _apply_network(network: prediction.NetworkFunction, validation_set: ValidationSet) -> Array:
+    return prediction.compute_outputs(
+        network, Scaler.identity(), validation_set.x.numpy(), validation_set.u
+    )
 
 
-def _left_out(model: CIDAEstimator, training: Training, rows: Rows) -> float:
+def _score_left_out_range(
+    model: CIDAEstimator, training: TrainingConfig, dataset: IndexedDataset
+) -> float:
     """The score on the outermost source range of the same game played without its labels."""
-    hidden = outermost(model.space_, rows.u, rows.labelled)
-    game = play(model, rows.hiding(hidden), training, adapting=True).game
-    field = Field.of(model.space_, rows.hiding(rows.labelled & ~hidden))
-    asked = field.labelled.numpy()
-    found = _predicted(model, game, field)[asked]
-    truth = field.y.numpy()[asked]
-    if field.has_classes:
-        return float((found.argmax(1) == truth).mean())
-    return -float(((found - truth) ** 2).mean())
+    hidden = nearest_source_third(model.space_, dataset.u, dataset.labelled)
+    game = train_game(model, dataset.with_hidden_labels(hidden), training, has_target=True).game
+    validation_set = ValidationSet.from_dataset(
+        model.space_, dataset.with_hidden_labels(dataset.labelled & ~hidden)
+    )
+    is_scored = validation_set.labelled.numpy()
+    predictions = _predict_outputs(model, game, validation_set)[is_scored]
+    truth = validation_set.y.numpy()[is_scored]
+    if validation_set.has_classes:
+        return float((predictions.argmax(1) == truth).mean())
+    return -float(((predictions - truth) ** 2).mean())

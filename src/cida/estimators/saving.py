@@ -16,23 +16,29 @@ import torch
 from torch import Tensor, nn
 
 from cida.discriminators import DISCRIMINATORS, Discriminator
+from cida.errors import error_summary
 from cida.estimators import checkup, players
-from cida.estimators.choices import Choices
-from cida.estimators.header import check_model, check_size, read_header
-from cida.estimators.inputs import CidaWarning, outside
-from cida.estimators.scaling import Scaling
+from cida.estimators.choices import Plan
+from cida.estimators.header import check_model, check_network_bytes, validate_header
+from cida.estimators.inputs import CidaWarning, caller_stacklevel
+from cida.estimators.scaling import Scaler
 from cida.games import GAMES
-from cida.networks import make_network, network_words
-from cida.plain import from_words
-from cida.space import Space, space_from_dict
-from cida.training.checkpoint import ModelFileError, read_model_file, write_model_file
+from cida.io.json_decode import from_dict
+from cida.io.tensors import ModelFileError, read_model_file, write_model_file
+from cida.networks import network_config, network_from_config
+from cida.spaces import Space, space_from_dict
 from cida.version import __version__
-from cida.words import one_line
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
 
-__all__ = ["ModelFileError", "load_estimator", "plain", "save_estimator", "versions"]
+__all__ = [
+    "ModelFileError",
+    "library_versions",
+    "load_estimator",
+    "save_estimator",
+    "to_json_value",
+]
 
 
 def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
@@ -44,14 +50,14 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
     tensors = {
         **{f"encoder.{k}": v for k, v in model.game_.encoder.state_dict().items()},
         **{f"predictor.{k}": v for k, v in model.game_.predictor.state_dict().items()},
-        "index_seen": model._seen,
-        "x_mean": torch.as_tensor(model._scaling.mean),
-        "x_scale": torch.as_tensor(model._scaling.scale),
+        "index_seen": model._training_index,
+        "x_mean": torch.as_tensor(model._scaler.mean),
+        "x_scale": torch.as_tensor(model._scaler.scale),
     }
     header = {
         "cida_version": __version__,
         "class": type(model).__name__,
-        "parameters": {k: plain(v) for k, v in model.get_params(deep=False).items()},
+        "parameters": {k: to_json_value(v) for k, v in model.get_params(deep=False).items()},
         "space": model.space_.to_dict(),
         "index_width": model.index_width_,
         "index_names": model._index_names,
@@ -59,13 +65,13 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
         "encoding_width": model._n_features_out,
         "steps": model.n_steps_,
         "features": model.n_features_in_,
-        "feature_names": _names(model),
+        "feature_names": _feature_names(model),
         "labels": model._label_state(),
-        "choices": {k: plain(v) for k, v in vars(model.choices_).items()},
-        "facts": model.facts_.words(),
-        "findings": [asdict(finding) for finding in model.findings_],
+        "choices": {k: to_json_value(v) for k, v in vars(model.plan_).items()},
+        "facts": model.summary_.words(),
+        "findings": [asdict(finding) for finding in model.diagnoses_],
         "networks": {
-            name: network_words(getattr(model.game_, name))
+            name: network_config(getattr(model.game_, name))
             for name in ("encoder", "predictor")
             if getattr(model, name) is not None
         },
@@ -73,7 +79,7 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
     write_model_file(path, tensors, header)
 
 
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """The versions that decide a result."""
     return {
         "cida": __version__,
@@ -96,18 +102,19 @@ def load_estimator(
     """
     tensors, header = read_model_file(path)
     try:
-        header = read_header(header)
-        return _rebuild(path, tensors, header, encoder, predictor, discriminator)
+        header = validate_header(header)
+        return _build_estimator(path, tensors, header, encoder, predictor, discriminator)
     except (LookupError, AttributeError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(
-            f"{os.fspath(path)} does not hold a whole model ({one_line(error)}); save the model "
+            f"{os.fspath(path)} does not hold a whole model ({error_summary(error)}); save the "
+            "model "
             "again, and pass load() the same encoder and predictor classes that it was fitted with."
         ) from None
 
 
-def _rebuild(
+def _build_estimator(
     path: str | os.PathLike[str],
     tensors: dict[str, Tensor],
     header: dict[str, Any],
@@ -118,28 +125,28 @@ def _rebuild(
     from cida.estimators import CIDAClassifier, CIDARegressor  # they import this module
 
     classes = {"CIDAClassifier": CIDAClassifier, "CIDARegressor": CIDARegressor}
-    room = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-    parameters = {k: _object(v) for k, v in header["parameters"].items()}
-    for name, given in {"encoder": encoder, "predictor": predictor}.items():
-        if parameters[name] == _OWN and given is None:
-            words = header.get("networks", {}).get(name)  # of one of ours, which it can make again
-            if words is not None:
-                check_size(path, partial(make_network, words), room)
-                given = make_network(words)
-        if parameters[name] == _OWN and given is None:
+    n_weight_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    parameters = {k: _from_json_value(v) for k, v in header["parameters"].items()}
+    for name, module in {"encoder": encoder, "predictor": predictor}.items():
+        if parameters[name] == _CUSTOM_MODULE and module is None:
+            config = header.get("networks", {}).get(name)  # of one of ours, which it can make again
+            if config is not None:
+                check_network_bytes(path, partial(network_from_config, config), n_weight_bytes)
+                module = network_from_config(config)
+        if parameters[name] == _CUSTOM_MODULE and module is None:
             raise ModelFileError(
                 f"{name} was a module of your own and is not stored in the file; pass it again: "
                 f"load(path, {name}=...)."
             )
-        parameters[name] = given
-    if parameters["discriminator"] == _OWN:
+        parameters[name] = module
+    if parameters["discriminator"] == _CUSTOM_MODULE:
         parameters["discriminator"] = discriminator
         if discriminator is None:
             warnings.warn(
                 "discriminator was one of your own and is not stored in the file; predictions are "
                 "the same, but to fit again pass it: load(path, discriminator=...).",
                 CidaWarning,
-                stacklevel=outside(),
+                stacklevel=caller_stacklevel(),
             )
     model = classes[header["class"]](**parameters)
     model.space_ = space_from_dict(header["space"])
@@ -150,22 +157,22 @@ def _rebuild(
     if header["feature_names"] is not None:
         model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     model._restore_labels(header["labels"])
-    model._scaling = Scaling(tensors.pop("x_mean").numpy(), tensors.pop("x_scale").numpy())
+    model._scaling = Scaler(tensors.pop("x_mean").numpy(), tensors.pop("x_scale").numpy())
     model._seen = tensors.pop("index_seen")
     model._n_features_out = header["encoding_width"]
     model.n_steps_ = header["steps"]
-    model.choices_ = from_words(Choices, header["choices"])
+    model.plan_ = from_dict(Plan, header["choices"])
     model.history_ = []
-    model.facts_ = checkup.facts_in(header)
-    model.findings_ = checkup.findings_in(header)
+    model.summary_ = checkup.read_summary(header)
+    model.diagnoses_ = checkup.read_diagnoses(header)
     check_model(model)
-    makers = (
+    builders = (
         partial(players.make_encoder, model, model._row_shape),
         partial(players.make_predictor, model, model._n_features_out),
     )
-    for make in makers:
-        check_size(path, make, room)
-    game = players.source_only(model, *(make() for make in makers))
+    for make in builders:
+        check_network_bytes(path, make, n_weight_bytes)
+    game = players.make_source_only_game(model, *(make() for make in builders))
     for name in ("encoder", "predictor"):
         _load_weights(path, getattr(game, name), name, tensors)
     model.game_ = game.eval()
@@ -175,45 +182,45 @@ def _rebuild(
 def _load_weights(
     path: str | os.PathLike[str], module: nn.Module, name: str, tensors: dict[str, Tensor]
 ) -> None:
-    mine = {k.removeprefix(f"{name}."): v for k, v in tensors.items() if k.startswith(f"{name}.")}
+    state = {k.removeprefix(f"{name}."): v for k, v in tensors.items() if k.startswith(f"{name}.")}
     try:
-        module.load_state_dict(mine)
+        module.load_state_dict(state)
     except RuntimeError as error:
         raise ModelFileError(
-            f"{name} does not fit the weights in {os.fspath(path)} ({one_line(error)}); pass "
+            f"{name} does not fit the weights in {os.fspath(path)} ({error_summary(error)}); pass "
             f"load() the {name} that the model was fitted with, or save the model again."
         ) from None
 
 
-_OWN = {"own": True}
+_CUSTOM_MODULE = {"own": True}
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A parameter as JSON; what a file should not hold (callbacks, random states) becomes None."""
     if isinstance(value, nn.Module):
-        return _discriminator_words(value) if isinstance(value, Discriminator) else _OWN
+        return _discriminator_config(value) if isinstance(value, Discriminator) else _CUSTOM_MODULE
     if isinstance(value, type):  # a game's class by its name; one of the user's own becomes None
         return {kind: name for name, kind in GAMES.items()}.get(value)
     if isinstance(value, Space):
         return {"space": value.to_dict()}
     if isinstance(value, dict):  # as pairs: JSON would turn the keys into text
-        return {"pairs": [[plain(k), plain(v)] for k, v in value.items()]}
+        return {"pairs": [[to_json_value(k), to_json_value(v)] for k, v in value.items()]}
     try:
-        return json.loads(json.dumps(value, allow_nan=False, default=_number))
+        return json.loads(json.dumps(value, allow_nan=False, default=_json_default))
     except (TypeError, ValueError):
         return None
 
 
-def _number(value: Any) -> Any:
+def _json_default(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _object(value: Any) -> Any:
+def _from_json_value(value: Any) -> Any:
     """Undoes `plain`."""
     if isinstance(value, dict) and "pairs" in value:
-        return {k: _object(v) for k, v in value["pairs"]}
+        return {k: _from_json_value(v) for k, v in value["pairs"]}
     if isinstance(value, dict) and "discriminator" in value:
         return DISCRIMINATORS[value["discriminator"]](**value["settings"])
     if isinstance(value, dict) and "space" in value:
@@ -221,15 +228,15 @@ def _object(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _discriminator_words(discriminator: Discriminator) -> Any:
+def _discriminator_config(discriminator: Discriminator) -> Any:
     """A built-in head by name and settings; one of the user's own only as such."""
     for name, kind in DISCRIMINATORS.items():
         if type(discriminator) is kind and discriminator.body is None:
-            settings = {k: plain(v) for k, v in discriminator.settings.items()}
+            settings = {k: to_json_value(v) for k, v in discriminator.settings.items()}
             return {"discriminator": name, "settings": settings}
-    return _OWN
+    return _CUSTOM_MODULE
 
 
-def _names(model: CIDAEstimator) -> list[str] | None:
+def _feature_names(model: CIDAEstimator) -> list[str] | None:
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]

@@ -10,31 +10,31 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Scaling", "check_size"]
+__all__ = ["Scaler", "check_magnitude"]
 
 Array = np.ndarray[Any, Any]
-LARGEST = 1e150  # its square is still a number
+MAX_ABS_VALUE = 1e150  # its square is still a number
 
 
-def check_size(name: str, values: Array) -> None:
+def check_magnitude(name: str, values: Array) -> None:
     """Refuses numbers that cannot be squared."""
-    most = float(np.abs(values).max(initial=0.0))
-    if most > LARGEST:
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > MAX_ABS_VALUE:
         raise ValueError(
-            f"{name} has numbers as large as {most:.3g}, beyond what can be computed with; "
+            f"{name} has numbers as large as {largest:.3g}, beyond what can be computed with; "
             "give it in other units, or look for values that stand for missing ones."
         )
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaler:
     """``(x - mean) / scale``: per column for tables, over everything for images and signals."""
 
     mean: Array
     scale: Array
 
     @classmethod
-    def none(cls) -> Self:
+    def identity(cls) -> Self:
         return cls(np.zeros(()), np.ones(()))
 
     @classmethod
@@ -43,30 +43,33 @@ class Scaling:
 
         Columns that never change stay as is, but for huge ones: the rounding of their mean is huge.
         """
-        check_size("X", x)
+        check_magnitude("X", x)
         share = weight / weight.sum()
-        mean = sum(_weighted(share[part], x[part]) for part in _chunks(x))
-        spread = sum(_weighted(share[part], (x[part] - mean) ** 2) for part in _chunks(x))
-        scale = np.sqrt(spread)
-        least = 1e-12 * np.maximum(1.0, np.abs(mean))
-        flat = scale <= least
-        return cls(np.asarray(mean), np.where(flat, np.maximum(1.0, least), scale))
+        mean = sum(_weighted_sum(share[part], x[part]) for part in _iter_chunks(x))
+        variance = sum(
+            _weighted_sum(share[part], (x[part] - mean) ** 2) for part in _iter_chunks(x)
+        )
+        scale = np.sqrt(variance)
+        min_scale = 1e-12 * np.maximum(1.0, np.abs(mean))
+        is_constant = scale <= min_scale
+        return cls(np.asarray(mean), np.where(is_constant, np.maximum(1.0, min_scale), scale))
 
-    def apply(self, x: Array) -> Tensor:
+    def transform(self, x: Array) -> Tensor:
         scaled = np.empty(x.shape, dtype=np.float32)
-        for part in _chunks(x):
+        for part in _iter_chunks(x):
             with np.errstate(over="ignore"):
                 scaled[part] = (x[part] - self.mean) / self.scale
             if np.isinf(scaled[part]).any():
-                far = float(np.abs(x[part]).max())
+                largest = float(np.abs(x[part]).max())
                 raise ValueError(
-                    f"X holds {far:.3g}, too far from the values fitted on to compute with; give "
+                    f"X holds {largest:.3g}, too far from the values fitted on to compute with; "
+                    "give "
                     "it in the same units, or look for values that stand for missing ones."
                 )
         return torch.from_numpy(scaled)
 
 
-def _weighted(share: Array, x: Array) -> Array:
+def _weighted_sum(share: Array, x: Array) -> Array:
     """The weighted sum over rows; for images and signals, of each row's mean."""
     if x.ndim > 2:
         x = x.reshape(len(x), -1).mean(axis=1, dtype=np.float64)
@@ -74,8 +77,8 @@ def _weighted(share: Array, x: Array) -> Array:
     return total
 
 
-def _chunks(x: Array, numbers: int = 1 << 20) -> Iterator[slice]:
+def _iter_chunks(x: Array, max_numbers: int = 1 << 20) -> Iterator[slice]:
     """Slices of about a million numbers: no full copy in double precision is ever made."""
-    rows = max(1, numbers // max(1, x[0].size))
+    rows = max(1, max_numbers // max(1, x[0].size))
     for start in range(0, len(x), rows):
         yield slice(start, start + rows)

@@ -14,22 +14,24 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from cida.batch import Rows
-from cida.diagnostics import Candidate, Field, Validator, named_validator, outermost
+from cida.data import IndexedDataset
 from cida.estimators import inputs
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.inputs import Array, Labels
+from cida.selection.source_ranges import nearest_source_third
+from cida.selection.validation_set import CandidateOutputs, ValidationSet
+from cida.selection.validators import Validator, get_validator
 
-__all__ = ["CIDASearch", "Tried", "candidate_by_predicting"]
+__all__ = ["CIDASearch", "SearchResult", "candidate_from_predictions"]
 
-HELD_OUT = 10  # one source row in so many, where the validator asks for rows that nobody saw
+HELD_OUT_STRIDE = 10  # one source row in so many, where the validator asks for rows that nobody saw
 
 
 @dataclass(frozen=True)
-class Tried:
+class SearchResult:
     """One point of the grid and what the validator said of it."""
 
-    settings: Mapping[str, Any]
+    params: Mapping[str, Any]
     score: float
 
 
@@ -49,7 +51,7 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator : a `CIDAClassifier` or `CIDARegressor`; its other settings are kept.
     grid : the values to try of each setting, such as ``{"discriminator": ["l2", "histogram"],
         "lambda_d": [0.2, 1, 5]}``, or a list of such.
-    validator : "consensus", another name of `cida.diagnostics.VALIDATORS`, or one of your own. No
+    validator : "consensus", another name of `cida.selection.VALIDATORS`, or one of your own. No
         validator sees a label of the target. For "importance-weighted" a tenth of the source
         rows is held out of every fit.
 
@@ -60,32 +62,34 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         estimator: CIDAEstimator,
-        grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
         validator: str | Validator = "consensus",
     ) -> None:
         self.estimator = estimator
-        self.grid = grid
+        self.param_grid = param_grid
         self.validator = validator
 
     def fit(self, X: Any, y: Any, domain_index: Any, source: Any = None) -> Self:
         """Fits every point; the arguments are those of the estimator's ``fit``."""
-        validator = named_validator(self.validator)
-        points = list(ParameterGrid(self.grid))
+        validator = get_validator(self.validator)
+        param_sets = list(ParameterGrid(self.param_grid))
         labels = self.estimator._read_labels(y, len(y), True, source)
-        shown = labels.labelled.copy()
+        training_mask = labels.labelled.copy()
         if validator.needs_held_out:
-            shown[np.flatnonzero(shown)[::HELD_OUT]] = False
-        fitted = [
-            clone(self.estimator).set_params(**point).fit(X, y, domain_index, source=shown)
-            for point in points
+            training_mask[np.flatnonzero(training_mask)[::HELD_OUT_STRIDE]] = False
+        estimators = [
+            clone(self.estimator).set_params(**point).fit(X, y, domain_index, source=training_mask)
+            for point in param_sets
         ]
-        known = _Known(X, y, domain_index, labels, shown)
-        field = known.field(fitted[0])
-        scores = validator(field, [known.candidate(model, field) for model in fitted])
-        self.tried_ = [Tried(p, float(s)) for p, s in zip(points, scores, strict=True)]
+        data = _SearchData(X, y, domain_index, labels, training_mask)
+        validation_set = data.validation_set(estimators[0])
+        scores = validator(
+            validation_set, [data.make_candidate(model, validation_set) for model in estimators]
+        )
+        self.results_ = [SearchResult(p, float(s)) for p, s in zip(param_sets, scores, strict=True)]
         best = int(np.argmax(scores))
-        self.best_settings_: dict[str, Any] = points[best]
-        self.best_estimator_: CIDAEstimator = fitted[best]
+        self.best_params_: dict[str, Any] = param_sets[best]
+        self.best_estimator_: CIDAEstimator = estimators[best]
         return self
 
     def predict(self, X: Any, domain_index: Any = None) -> Array:
@@ -96,65 +100,77 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, domain_index: Any = None) -> float:
         """The score of the estimator that was kept, over labelled rows."""
         check_is_fitted(self)
-        found: float = self.best_estimator_.score(X, y, domain_index=domain_index)
-        return found
+        score: float = self.best_estimator_.score(X, y, domain_index=domain_index)
+        return score
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
         """The probabilities of the classifier that was kept."""
         check_is_fitted(self)
-        found: Array = self.best_estimator_.predict_proba(X, domain_index=domain_index)
-        return found
+        probabilities: Array = self.best_estimator_.predict_proba(X, domain_index=domain_index)
+        return probabilities
 
 
-def candidate_by_predicting(model: Any, field: Field, loss: float) -> Candidate:
+def candidate_from_predictions(
+    model: Any, validation_set: ValidationSet, loss: float
+) -> CandidateOutputs:
     """What a fitted estimator makes of a field whose x is as the estimator is given it."""
-    x, u = field.x.numpy(), field.u.numpy()
-    if field.has_classes:
+    x, u = validation_set.x.numpy(), validation_set.u.numpy()
+    if validation_set.has_classes:
         outputs: Array = model.predict_proba(x, domain_index=u)
     else:
         outputs = np.asarray(model.predict(x, domain_index=u)).reshape(len(x), 1)
-    return Candidate(outputs, model.transform(x, domain_index=u), loss)
+    return CandidateOutputs(outputs, model.transform(x, domain_index=u), loss)
 
 
 @dataclass(frozen=True)
-class _Known:
+class _SearchData:
     """What was given to fit, and which rows were shown with their labels."""
 
     X: Any
     y: Any
     domain_index: Any
     labels: Labels
-    shown: Array
+    training_mask: Array
 
-    def field(self, model: CIDAEstimator) -> Field:
+    def validation_set(self, model: CIDAEstimator) -> ValidationSet:
         x = torch.from_numpy(model._read_x(self.X, reset=False)).float()
-        u = inputs.check_index(self.domain_index, len(x), model.index_width_)
+        u = inputs.check_domain_index(self.domain_index, len(x), model.index_width_)
         labelled = torch.from_numpy(self.labels.labelled)
-        rows = Rows(x, self._numbers(model), u, labelled)
-        return Field.of(model.space_, rows, labelled & ~torch.from_numpy(self.shown))
+        dataset = IndexedDataset(x, self._encode_labels(model), u, labelled)
+        return ValidationSet.from_dataset(
+            model.space_, dataset, labelled & ~torch.from_numpy(self.training_mask)
+        )
 
-    def candidate(self, model: CIDAEstimator, field: Field) -> Candidate:
-        found = candidate_by_predicting(model, field, model.history_[-1].losses["prediction"])
-        return replace(found, refit=partial(self._left_out, model))
+    def make_candidate(
+        self, model: CIDAEstimator, validation_set: ValidationSet
+    ) -> CandidateOutputs:
+        candidate = candidate_from_predictions(
+            model, validation_set, model.history_[-1].losses["prediction"]
+        )
+        return replace(candidate, refit=partial(self._score_left_out_range, model))
 
-    def _numbers(self, model: CIDAEstimator) -> torch.Tensor:
+    def _encode_labels(self, model: CIDAEstimator) -> torch.Tensor:
         """Class numbers, or the numbers themselves as a column; 0 where there is no label."""
         rows = self.labels.labelled
         if not hasattr(model, "classes_"):
             numbers = np.zeros((len(rows), 1))
-            numbers[rows, 0] = inputs.as_numbers(self.labels.known)
+            numbers[rows, 0] = inputs.parse_number_labels(self.labels.source_labels)
             return torch.from_numpy(numbers)
         codes = np.zeros(len(rows), dtype=np.int64)
-        codes[rows] = np.searchsorted(model.classes_, self.labels.known)
+        codes[rows] = np.searchsorted(model.classes_, self.labels.source_labels)
         return torch.from_numpy(codes)
 
-    def _left_out(self, model: CIDAEstimator) -> float:
+    def _score_left_out_range(self, model: CIDAEstimator) -> float:
         """The score on the outermost source range of the same settings fitted without it."""
-        u = inputs.check_index(self.domain_index, len(self.shown), model.index_width_)
-        shown = torch.from_numpy(self.shown)
-        hidden = outermost(model.space_, u, shown).numpy()
-        twin = clone(model).fit(self.X, self.y, self.domain_index, source=self.shown & ~hidden)
+        u = inputs.check_domain_index(
+            self.domain_index, len(self.training_mask), model.index_width_
+        )
+        training_rows = torch.from_numpy(self.training_mask)
+        hidden = nearest_source_third(model.space_, u, training_rows).numpy()
+        refitted = clone(model).fit(
+            self.X, self.y, self.domain_index, source=self.training_mask & ~hidden
+        )
         x, truth = model._read_x(self.X, reset=False)[hidden], self.labels.values[hidden]
-        found: float = twin.score(x, truth, domain_index=u.numpy()[hidden])
-        return found
+        score: float = refitted.score(x, truth, domain_index=u.numpy()[hidden])
+        return score

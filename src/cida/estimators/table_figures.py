@@ -9,103 +9,101 @@ import numpy as np
 import torch
 from sklearn.metrics import r2_score
 
-from cida.diagnostics import (
-    Certificate,
-    LabelShift,
-    Support,
-    certify,
-    explained_share,
-    label_shift,
-    root_mean_squared_error,
-    target_support,
-)
-from cida.diagnostics.expected import Expected
-from cida.diagnostics.view import MOST_ROWS, View
+from cida.certificate.certificate import Certificate, certify
 from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.expected import expected_of_rows
+from cida.estimators.expected import estimate_dataset_score
 from cida.estimators.table import TableModel
-from cida.scratch import MANY, few, places
-from cida.tables import Schema, TableData
+from cida.label_shift import LabelShift, measure_label_shift
+from cida.metrics import root_mean_squared_error
+from cida.runs.snapshot import MAX_SNAPSHOT_ROWS, Snapshot
+from cida.scratch import MANY, places, subsample
+from cida.selection.expected_score import ExpectedScore
+from cida.support import TargetSupport, index_r2, measure_target_support
+from cida.tables import EncodedTable, Schema
 
 __all__ = [
-    "Figures",
-    "balance",
-    "chunks",
-    "spread_rows",
-    "table_certificate",
-    "table_expected",
-    "table_figures",
-    "table_view",
+    "TableFigures",
+    "certify_table",
+    "compute_table_figures",
+    "estimate_table_scores",
+    "make_table_snapshot",
+    "measure_table_label_shift",
+    "sample_table_rows",
+    "split_rows",
 ]
 
 Array = np.ndarray[Any, Any]
-CHUNK_ROWS = 16_384
-MOST_SEEN = 100_000  # rows that a report's are chosen from, of very many
-ALIGNMENT_ROWS = 10_000  # enough for a ridge regression, and quick
-EXPECTED_CELLS = 12  # along one index column; as many in all over several
-MOST_INPUTS = 2_000  # columns of it: of a large image every so manieth pixel
+TABLE_CHUNK_ROWS = 16_384
+MAX_SNAPSHOT_CANDIDATE_ROWS = 100_000  # rows that a report's are chosen from, of very many
+MAX_ALIGNMENT_ROWS = 10_000  # enough for a ridge regression, and quick
+N_EXPECTED_CELLS = 12  # along one index column; as many in all over several
+MAX_INPUT_COLUMNS = 2_000  # columns of it: of a large image every so manieth pixel
 
 
 @dataclass(frozen=True)
-class Figures:
+class TableFigures:
     """Scores on the source rows that were held out, and what is known of the target without labels.
 
     ``scores`` are accuracy, or root mean squared error and, where labels differ, R2;
     ``inputs_explain`` and ``encoding_explains`` are shares of the embedded index's variance.
     """
 
-    held_out: int
+    n_held_out: int
     scores: dict[str, float]
-    inputs_explain: float
-    encoding_explains: float
-    support: Support
+    input_index_r2: float
+    encoding_index_r2: float
+    support: TargetSupport
 
-    def words(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The figures as JSON values."""
         return asdict(self)
 
 
-def balance(data: TableData) -> LabelShift:
+def measure_table_label_shift(data: EncodedTable) -> LabelShift:
     """Whether the labels of the source move along the index."""
     labelled = torch.from_numpy(data.labelled)
-    known = few(places(lambda part: labelled[part], len(labelled)))
+    source_rows = subsample(places(lambda part: labelled[part], len(labelled)))
     u, y = torch.from_numpy(data.u), torch.from_numpy(data.y)
-    return label_shift(data.question.space().fit(few(u)), u[known], y[known])
-
-
-def table_figures(model: TableModel, data: TableData, x: Array, held: Array) -> Figures:
-    """The figures of a model that was fitted on these rows but for those held out."""
-    rows = np.flatnonzero(held)
-    some = spread_rows(len(data))
-    u = torch.from_numpy(data.u)
-    e = model.space.embed(u[torch.from_numpy(some)]).numpy()
-    encoding = np.concatenate([model.encoding(x[r], data.u[r]) for r in chunks(some)])
-    labelled = torch.from_numpy(data.labelled)
-    source = few(places(lambda part: labelled[part], len(u)))
-    target = few(places(lambda part: ~labelled[part], len(u)))
-    return Figures(
-        held_out=len(rows),
-        scores=_scores(model, data, x, rows),
-        inputs_explain=explained_share(_features(model.schema, x[some]), e),
-        encoding_explains=explained_share(encoding, e),
-        support=target_support(model.space, u[target], u[source]),
+    return measure_label_shift(
+        data.roles.make_space().fit(subsample(u)), u[source_rows], y[source_rows]
     )
 
 
-def table_certificate(model: TableModel, data: TableData, x: Array) -> Certificate:
+def compute_table_figures(
+    model: TableModel, data: EncodedTable, x: Array, held_out: Array
+) -> TableFigures:
+    """The figures of a model that was fitted on these rows but for those held out."""
+    rows = np.flatnonzero(held_out)
+    sample = sample_table_rows(len(data))
+    u = torch.from_numpy(data.u)
+    e = model.space.embed(u[torch.from_numpy(sample)]).numpy()
+    encoding = np.concatenate([model.encode(x[r], data.u[r]) for r in split_rows(sample)])
+    labelled = torch.from_numpy(data.labelled)
+    source = subsample(places(lambda part: labelled[part], len(u)))
+    target = subsample(places(lambda part: ~labelled[part], len(u)))
+    return TableFigures(
+        n_held_out=len(rows),
+        scores=_score_held_out(model, data, x, rows),
+        input_index_r2=index_r2(_one_hot_features(model.schema, x[sample]), e),
+        encoding_index_r2=index_r2(encoding, e),
+        support=measure_target_support(model.space, u[target], u[source]),
+    )
+
+
+def certify_table(model: TableModel, data: EncodedTable, x: Array) -> Certificate:
     """Whether the first estimator's encoding still tells the index; no label is read."""
-    some = spread_rows(len(data))
-    parts = list(chunks(some))
-    z = np.concatenate([model.encoding(x[r], data.u[r]) for r in parts])
+    sample = sample_table_rows(len(data))
+    parts = list(split_rows(sample))
+    z = np.concatenate([model.encode(x[r], data.u[r]) for r in parts])
     predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in parts])
-    said = predicted[:, 0] if model.classes is None else predicted.argmax(1)
-    u = torch.from_numpy(data.u[some])
-    return certify(model.space, z, u, said, index_names=model.index)
+    predictions = predicted[:, 0] if model.classes is None else predicted.argmax(1)
+    u = torch.from_numpy(data.u[sample])
+    return certify(model.space, z, u, predictions, index_names=model.index)
 
 
-def table_expected(
-    model: TableModel, data: TableData, x: Array, held: Array
-) -> tuple[Expected, ...]:
+def estimate_table_scores(
+    model: TableModel, data: EncodedTable, x: Array, held_out: Array
+) -> tuple[ExpectedScore, ...]:
     """The accuracy to expect along the index, of the first estimator; none of a regression.
 
     It is trained a second time, without the labels of the outermost source range.
@@ -113,33 +111,41 @@ def table_expected(
     first = model.estimators[0]
     if not isinstance(first, CIDAClassifier):
         return ()
-    rows = model.training_rows(data, x, held)
-    return tuple(expected_of_rows(first, rows, EXPECTED_CELLS))
+    rows = model.training_dataset(data, x, held_out)
+    return tuple(estimate_dataset_score(first, rows, N_EXPECTED_CELLS))
 
 
-def table_view(
-    model: TableModel, data: TableData, x: Array, held: Array, expected: tuple[Expected, ...]
-) -> View:
+def make_table_snapshot(
+    model: TableModel,
+    data: EncodedTable,
+    x: Array,
+    held_out: Array,
+    expected: tuple[ExpectedScore, ...],
+) -> Snapshot:
     """Rows for a report to show; only labels that were not trained on say what is right."""
-    rows = _some_of(len(data), MOST_SEEN)
-    rows = np.concatenate([rows[held[rows]][: MOST_ROWS // 3], rows[~held[rows]]])[:MOST_ROWS]
-    parts = list(chunks(rows))
-    return View(
+    rows = _random_rows(len(data), MAX_SNAPSHOT_CANDIDATE_ROWS)
+    rows = np.concatenate([rows[held_out[rows]][: MAX_SNAPSHOT_ROWS // 3], rows[~held_out[rows]]])[
+        :MAX_SNAPSHOT_ROWS
+    ]
+    parts = list(split_rows(rows))
+    return Snapshot(
         space=model.space,
-        index=model.index,
+        index_names=model.index,
         classes=model.classes,
         u=data.u[rows],
         source=data.labelled[rows],
         predicted=np.concatenate([model.predict(x[r], data.u[r]) for r in parts]),
-        truth=np.where(held[rows], data.y[rows].astype(np.float64), np.nan),
-        z=np.concatenate([model.encoding(x[r], data.u[r]) for r in parts]),
-        dates=tuple(kind == "date" for kind in model.index_kinds),
+        truth=np.where(held_out[rows], data.y[rows].astype(np.float64), np.nan),
+        z=np.concatenate([model.encode(x[r], data.u[r]) for r in parts]),
+        is_date=tuple(kind == "date" for kind in model.index_kinds),
         expected=expected,
     )
 
 
-def _scores(model: TableModel, data: TableData, x: Array, rows: Array) -> dict[str, float]:
-    predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in chunks(rows)])
+def _score_held_out(
+    model: TableModel, data: EncodedTable, x: Array, rows: Array
+) -> dict[str, float]:
+    predicted = np.concatenate([model.predict(x[r], data.u[r]) for r in split_rows(rows)])
     truth = data.y[rows]
     if model.classes is not None:
         return {"accuracy": float((predicted.argmax(1) == truth).mean())}
@@ -148,28 +154,32 @@ def _scores(model: TableModel, data: TableData, x: Array, rows: Array) -> dict[s
     return {"rmse": error, **({"r2": r2_score(truth, predicted[:, 0])} if varies else {})}
 
 
-def _features(schema: Schema, x: Array) -> Array:
+def _one_hot_features(schema: Schema, x: Array) -> Array:
     """Inputs for a linear model: a column of 0 and 1 for each category."""
     x = x.reshape(len(x), -1)
-    codes = schema.numbers + len(schema.indicators)
+    codes = schema.n_numeric + len(schema.missing_indicators)
     parts = [x if not schema.columns else x[:, :codes]]
-    for number, size in enumerate(schema.sizes):
+    for number, size in enumerate(schema.category_sizes):
         parts.append((x[:, codes + number, None] == np.arange(size)).astype(np.float32))
-    found = np.concatenate(parts, axis=1)
-    return found[:, :: -(-found.shape[1] // MOST_INPUTS)].astype(np.float64)
+    features = np.concatenate(parts, axis=1)
+    return features[:, :: -(-features.shape[1] // MAX_INPUT_COLUMNS)].astype(np.float64)
 
 
-def spread_rows(rows: int) -> Array:
+def sample_table_rows(n_rows: int) -> Array:
     """Some rows of all parts of the table, in no order that the table has."""
-    return _some_of(rows, ALIGNMENT_ROWS)[:ALIGNMENT_ROWS]
+    return _random_rows(n_rows, MAX_ALIGNMENT_ROWS)[:MAX_ALIGNMENT_ROWS]
 
 
-def _some_of(rows: int, most: int) -> Array:
+def _random_rows(n_rows: int, max_rows: int) -> Array:
     """All rows in no order or, of very many, so many of them."""
     generator = np.random.default_rng(0)
-    return generator.permutation(rows) if rows <= MANY else generator.choice(rows, most, False)
+    return (
+        generator.permutation(n_rows)
+        if n_rows <= MANY
+        else generator.choice(n_rows, max_rows, False)
+    )
 
 
-def chunks(rows: Array) -> list[Array]:
+def split_rows(rows: Array) -> list[Array]:
     """The row numbers in parts that fit into memory."""
-    return np.array_split(rows, max(1, -(-len(rows) // CHUNK_ROWS)))
+    return np.array_split(rows, max(1, -(-len(rows) // TABLE_CHUNK_ROWS)))

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cida.errors import closest_match, error_summary
 from cida.estimators.table import TableModel
-from cida.estimators.table_networks import network_shape
-from cida.tables import TableFile, open_table
-from cida.tables.cells import Kind
-from cida.tables.frame import check_index, naming_cells, numbered
-from cida.tables.reading import ROWS
-from cida.words import nearest, one_line
+from cida.estimators.table_networks import encoder_input_shape
+from cida.tables import TableSource, open_table
+from cida.tables.cells import ColumnKind
+from cida.tables.encoded_table import check_index_cells, enumerate_batches, name_cells_in_errors
+from cida.tables.sources import MAX_BATCH_ROWS
 
-__all__ = ["FrameTable", "TablePredictor", "check_columns", "encoded_batches"]
+__all__ = ["FrameSource", "TablePredictor", "check_columns", "iter_encoded_batches"]
 
 Array = np.ndarray[Any, Any]
 
@@ -35,9 +35,9 @@ class TablePredictor:
     model: TableModel
 
     @property
-    def needed(self) -> tuple[str, ...]:
+    def required_columns(self) -> tuple[str, ...]:
         """The columns that a table must have."""
-        return self.model.needed
+        return self.model.required_columns
 
     @property
     def classes_(self) -> Array | None:
@@ -47,11 +47,11 @@ class TablePredictor:
 
     def predict(self, table: Any) -> Array:
         """The most probable class of each row, or the predicted number."""
-        predicted = self._predicted(table)
+        predicted = self._predict_outputs(table)
         if self.classes_ is None:
             return predicted[:, 0]
-        found: Array = self.classes_[predicted.argmax(1)]
-        return found
+        labels: Array = self.classes_[predicted.argmax(1)]
+        return labels
 
     def predict_proba(self, table: Any) -> Array:
         """The probability of each class in ``classes_``."""
@@ -59,66 +59,77 @@ class TablePredictor:
             raise ValueError(
                 f"label {self.model.label} is a number, which has no probabilities; use predict."
             )
-        return self._predicted(table)
+        return self._predict_outputs(table)
 
-    def beyond(self, table: Any) -> Array:
+    def is_extrapolated(self, table: Any) -> Array:
         """Which rows have an index far beyond those seen in training: do not trust those."""
-        return np.concatenate([self.model.beyond(u) for _, u in self._batches(table)])
+        return np.concatenate([self.model.is_extrapolated(u) for _, u in self._iter_batches(table)])
 
-    def _predicted(self, table: Any) -> Array:
-        return np.concatenate([self.model.predict(x, u) for x, u in self._batches(table)])
+    def _predict_outputs(self, table: Any) -> Array:
+        return np.concatenate([self.model.predict(x, u) for x, u in self._iter_batches(table)])
 
-    def _batches(self, table: Any) -> Iterator[tuple[Array, Array]]:
-        file = as_table(table)
-        check_columns(self.model, file)
-        rows = 0
-        for x, u, _ in encoded_batches(self.model, file):
-            rows += len(u)
+    def _iter_batches(self, table: Any) -> Iterator[tuple[Array, Array]]:
+        table_source = to_table_source(table)
+        check_columns(self.model, table_source)
+        n_rows = 0
+        for x, u, _ in iter_encoded_batches(self.model, table_source):
+            n_rows += len(u)
             yield x, u
-        if not rows:
-            raise ValueError(f"{file.path} has no rows; give at least one.")
+        if not n_rows:
+            raise ValueError(f"{table_source.path} has no rows; give at least one.")
 
 
-def encoded_batches(model: TableModel, file: TableFile) -> Iterator[tuple[Array, Array, Any]]:
+def iter_encoded_batches(
+    model: TableModel, table: TableSource
+) -> Iterator[tuple[Array, Array, Any]]:
     """Inputs and index of all rows, a batch at a time, and the batch itself."""
-    for start, batch in numbered(file.batches(model.needed)):
-        with naming_cells(file, start):
-            x, u = model.read(batch)
-        check_index(file, model.index, u, start)
-        if file.array is not None:
-            x = model.scaled(file.array[start : start + len(batch)])
+    for start, batch in enumerate_batches(table.iter_batches(model.required_columns)):
+        with name_cells_in_errors(table, start):
+            x, u = model.read_batch(batch)
+        check_index_cells(table, model.index, u, start)
+        if table.input_array is not None:
+            x = model.scale_rows(table.input_array[start : start + len(batch)])
         yield x, u, batch
 
 
-def check_columns(model: TableModel, file: TableFile) -> None:
+def check_columns(model: TableModel, table: TableSource) -> None:
     """Refuses a table without the columns, or with rows of another shape, than it was fitted on."""
-    lost = [name for name in model.needed if name not in file.names or name in file.unreadable]
-    if lost:
-        hints = {name: nearest(name, [n for n in file.names if n not in model.needed])
-                 for name in lost}  # fmt: skip
-        near = ", ".join(f"{hint} for {name}" for name, hint in hints.items() if hint)
+    missing_columns = [
+        name
+        for name in model.required_columns
+        if name not in table.column_names or name in table.unreadable
+    ]
+    if missing_columns:
+        hints = {
+            name: closest_match(
+                name, [n for n in table.column_names if n not in model.required_columns]
+            )
+            for name in missing_columns
+        }
+        suggestions = ", ".join(f"{hint} for {name}" for name, hint in hints.items() if hint)
         raise ValueError(
-            f"{file.path} lacks {', '.join(lost)}, which the model was fitted on"
-            f"{f' (is it {near}?)' if near else ''}; add or rename."
+            f"{table.path} lacks {', '.join(missing_columns)}, which the model was fitted on"
+            f"{f' (is it {suggestions}?)' if suggestions else ''}; add or rename."
         )
-    found = () if file.array is None else file.array.shape[1:]
-    if (file.array is None) != (len(model.shape) == 1) or (
-        found and network_shape(found) != model.shape
+    row_shape = () if table.input_array is None else table.input_array.shape[1:]
+    if (table.input_array is None) != (len(model.shape) == 1) or (
+        row_shape and encoder_input_shape(row_shape) != model.shape
     ):
         raise ValueError(
-            f"{file.path} has rows of shape {found or '(columns)'} and the model was fitted with "
+            f"{table.path} has rows of shape {row_shape or '(columns)'} and the model was "
+            "fitted with "
             f"{model.shape}; give rows of the same shape."
         )
 
 
-def as_table(table: Any) -> TableFile:
+def to_table_source(table: Any) -> TableSource:
     """The file at a path, or a frame that is in memory, to be read batch by batch."""
     if isinstance(table, str | os.PathLike):
         return open_table(Path(table))
-    return FrameTable(table)
+    return FrameSource(table)
 
 
-class FrameTable(TableFile):
+class FrameSource(TableSource):
     """A table in memory: pandas, polars, pyarrow, or a dict of columns."""
 
     def __init__(self, table: Any) -> None:
@@ -131,26 +142,26 @@ class FrameTable(TableFile):
                 f"table is a {type(table).__name__}; give a pandas, polars or pyarrow table, a "
                 "dict of columns, or the path of a file."
             )
-        self.names = tuple(str(name) for name in names)
+        self.column_names = tuple(str(name) for name in names)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+    def iter_batches(self, columns: Sequence[str]) -> Iterator[Any]:
         try:
-            found = _arrow(self.table, list(columns))
+            arrow_table = _to_arrow(self.table, list(columns))
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise ValueError(
-                f"table cannot be read ({one_line(error)}); give columns of one type each."
+                f"table cannot be read ({error_summary(error)}); give columns of one type each."
             ) from None
-        yield from found.select(list(columns)).to_batches(ROWS)
+        yield from arrow_table.select(list(columns)).to_batches(MAX_BATCH_ROWS)
 
-    def kinds(self, columns: Sequence[str]) -> dict[str, Kind | None]:
+    def infer_kinds(self, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
         raise NotImplementedError("a frame is read with the kinds of the model's own schema")
 
 
-def _arrow(table: Any, columns: list[str]) -> Any:
+def _to_arrow(table: Any, columns: list[str]) -> Any:
     """These columns as a pyarrow table."""
     if isinstance(table, Mapping):
         return pa.table({name: pa.array(table[name], from_pandas=True) for name in columns})
     if hasattr(table, "iloc"):
         return pa.Table.from_pandas(table[columns], preserve_index=False)
-    chosen = table.select(columns)
-    return chosen.to_arrow() if hasattr(chosen, "to_arrow") else pa.table(chosen)
+    subset = table.select(columns)
+    return subset.to_arrow() if hasattr(subset, "to_arrow") else pa.table(subset)

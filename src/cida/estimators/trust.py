@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from cida.diagnostics import BinScore, Certificate, certify, score_by_bin
+from cida.certificate.certificate import Certificate, certify
 from cida.estimators import inputs
+from cida.metrics import BinScore, score_by_bin
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
 
-__all__ = ["alignment_report", "score_by_index"]
+__all__ = ["certify_model", "score_by_index"]
 
 
-def alignment_report(model: CIDAEstimator, X: Any, domain_index: Any) -> Certificate:
+def certify_model(model: CIDAEstimator, X: Any, domain_index: Any) -> Certificate:
     """Whether the encodings of these rows still tell their index; no label is read."""
     check_is_fitted(model)
     if model.index_width_ is None:
@@ -26,14 +27,14 @@ def alignment_report(model: CIDAEstimator, X: Any, domain_index: Any) -> Certifi
     if domain_index is None:
         raise ValueError("domain_index is missing; give the index of each row of X.")
     z = model.transform(X, domain_index=domain_index)
-    u = inputs.check_index(domain_index, len(z), model.index_width_)
+    u = inputs.check_domain_index(domain_index, len(z), model.index_width_)
     predicted = model.predict(X, domain_index=domain_index)
     names = model._index_names
     return certify(model.space_, z, u, predicted, index_names=names)
 
 
 def score_by_index(
-    model: CIDAEstimator, X: Any, y: Any, domain_index: Any, bins: int
+    model: CIDAEstimator, X: Any, y: Any, domain_index: Any, n_bins: int
 ) -> list[BinScore]:
     """The score of labelled rows in each of ``bins`` cells along u."""
     check_is_fitted(model)
@@ -42,12 +43,12 @@ def score_by_index(
             "domain_index was not given to fit, so there is no index to score along; fit again "
             "with domain_index."
         )
-    if bins < 1:
-        raise ValueError(f"bins is {bins}; it must be at least 1.")
+    if n_bins < 1:
+        raise ValueError(f"bins is {n_bins}; it must be at least 1.")
     predicted = model.predict(X, domain_index=domain_index)
-    labels = model._known(y, len(predicted))
-    u = inputs.check_index(domain_index, len(predicted), model.index_width_)
+    labels = model._scorable_labels(y, len(predicted))
+    u = inputs.check_domain_index(domain_index, len(predicted), model.index_width_)
     rows = labels.labelled
     return score_by_bin(
-        model.space_, u[rows], labels.known, predicted[rows], bins, model._bin_metric()
+        model.space_, u[rows], labels.source_labels, predicted[rows], n_bins, model._bin_metric()
     )

@@ -1,16 +1,16 @@
 """The games: who minimises what."""
 
+from cida.errors import did_you_mean
 from cida.games.adda import ADDA
 from cida.games.adversarial import Adversarial
-from cida.games.base import Game, Move, Parts, PredictionLoss, cross_entropy, squared_error
+from cida.games.base import Game, GameParts, Move, PredictionLoss, cross_entropy, squared_error
 from cida.games.conditional import Conditional
 from cida.games.cua import CUA
 from cida.games.dann import DANN
-from cida.games.dependence import HSIC, DistanceCorrelation
+from cida.games.dependence_penalty import HSIC, DistanceCorrelation
 from cida.games.given_prediction import GivenPrediction
 from cida.games.mdd import MDD
 from cida.games.source_only import SourceOnly
-from cida.words import did_you_mean
 
 __all__ = [
     "ADDA",
@@ -23,13 +23,13 @@ __all__ = [
     "Conditional",
     "DistanceCorrelation",
     "Game",
+    "GameParts",
     "GivenPrediction",
     "Move",
-    "Parts",
     "PredictionLoss",
     "SourceOnly",
     "cross_entropy",
-    "named_game",
+    "get_game_class",
     "squared_error",
 ]
 
@@ -46,7 +46,7 @@ GAMES: dict[str, type[Game]] = {
 }
 
 
-def named_game(game: object) -> type[Game]:
+def get_game_class(game: object) -> type[Game]:
     """A game's class from its short name, or the class itself."""
     if isinstance(game, type) and issubclass(game, Game):
         return game

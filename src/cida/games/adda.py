@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cida.batch import Batch
-from cida.games.base import Move, Parts, frozen, resting
-from cida.games.contested import Contested
-from cida.games.merged import CEILING, SideDiscriminator
-from cida.ranks import anywhere, mean
+from cida.data import Batch
+from cida.distributed import any_rank, mean_over_ranks
+from cida.games.base import GameParts, Move, eval_mode, freeze
+from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier
+from cida.games.minimax import MinimaxGame
 
 __all__ = ["ADDA"]
 
 
-class ADDA(Contested[SideDiscriminator]):
+class ADDA(MinimaxGame[BinaryDomainClassifier]):
     """First ``min_{E,F} V_p``; then E_s = E stands still, and ``min_E -log P(D(E(x^t)) = source)``.
 
     Adversarial discriminative domain adaptation (Tzeng et al., CVPR 2017): the encoder of the
@@ -28,60 +28,60 @@ class ADDA(Contested[SideDiscriminator]):
     only while the discriminator tells the groups apart, below log 2.
     """
 
-    pretraining = 0.5  # the share of the rounds before the target's turn
+    pretraining_share = 0.5  # the share of the rounds before the target's turn
 
     def __init__(self, *players: Any, **settings: Any) -> None:
         super().__init__(*players, **settings)
         self.source_encoder: nn.Module | None = None
 
     @classmethod
-    def make_adversary(cls, parts: Parts) -> SideDiscriminator:
-        return SideDiscriminator(parts.adversary(1))
+    def make_adversary(cls, parts: GameParts) -> BinaryDomainClassifier:
+        return BinaryDomainClassifier(parts.build_adversary(1))
 
-    def progress(self, done: float) -> None:
-        if done >= self.pretraining and self.source_encoder is None:
-            self._part()
+    def set_progress(self, fraction: float) -> None:
+        if fraction >= self.pretraining_share and self.source_encoder is None:
+            self._freeze_source_encoder()
 
-    def _part(self) -> None:
+    def _freeze_source_encoder(self) -> None:
         """From here on the source's encoder stands still."""
         self.source_encoder = copy.deepcopy(self.encoder).requires_grad_(False).eval()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         if any(name.startswith("source_encoder.") for name in state):
-            self._part()
+            self._freeze_source_encoder()
         super().restore(state)
 
-    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
+    def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
         if self.source_encoder is None:
-            value = self.prediction_value(self.encode(source.x, source.u), source)
-            yield Move("encoder", {"predictor": value}, figures={"prediction": value})
+            value = self.mean_prediction_loss(self.encode(source.x, source.u), source)
+            yield Move("encoder", {"predictor": value}, metrics={"prediction": value})
         else:
-            yield from self._adapt(source, everyone)
+            yield from self._adaptation_moves(source, pooled)
 
-    def _adapt(self, source: Batch, everyone: Batch) -> Iterator[Move]:
-        target = ~everyone.labelled
-        if not anywhere(bool(target.any())):
+    def _adaptation_moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
+        is_target = ~pooled.labelled
+        if not any_rank(bool(is_target.any())):
             return
-        with torch.no_grad(), resting(self.predictor):
+        with torch.no_grad(), eval_mode(self.predictor):
             z_source = self.encode(source.x, source.u, self.source_encoder)
-            prediction = self.prediction_value(z_source, source)
-        z_target = self.encode(everyone.x[target], everyone.u[target])
+            prediction = self.mean_prediction_loss(z_source, source)
+        z_target = self.encode(pooled.x[is_target], pooled.u[is_target])
         z = torch.cat([z_source, z_target])
-        side = torch.arange(len(z), device=z.device) >= len(z_source)
+        is_target_row = torch.arange(len(z), device=z.device) >= len(z_source)
 
         for _ in range(self.discriminator_steps):
-            value = self.discriminator.loss(z.detach(), side)
+            value = self.discriminator.loss(z.detach(), is_target_row)
             yield Move("discriminator", {"discriminator": value})
 
-        with frozen(self.discriminator):
-            odds = self.discriminator(z)
-        value = self.discriminator.score(odds, side).detach()
+        with freeze(self.discriminator):
+            logits = self.discriminator(z)
+        value = self.discriminator.score(logits, is_target_row).detach()
         # Inverted labels: the loss of the belief that target rows are source rows.
-        inverted = mean(nn.functional.softplus(odds[side]))
-        feels = not self.ceiling or float(value) < CEILING
+        inverted_loss = mean_over_ranks(nn.functional.softplus(logits[is_target_row]))
+        is_below_ceiling = not self.ceiling or float(value) < BINARY_CEILING
         yield Move(
             "encoder",
-            {"encoder": self.lambda_d * (inverted if feels else 0 * inverted)},
-            figures={"prediction": prediction, "discriminator": value},
-            ceilings={"discriminator": value.new_tensor(CEILING)},
+            {"encoder": self.lambda_d * (inverted_loss if is_below_ceiling else 0 * inverted_loss)},
+            metrics={"prediction": prediction, "discriminator": value},
+            ceilings={"discriminator": value.new_tensor(BINARY_CEILING)},
         )

@@ -11,20 +11,20 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from cida.batch import Batch, Rows
+from cida.data import Batch, IndexedDataset
 from cida.discriminators import Discriminator
-from cida.ranks import mean
-from cida.space import Space
+from cida.distributed import mean_over_ranks
+from cida.spaces import Space
 
 __all__ = [
     "Game",
+    "GameParts",
     "Move",
-    "Parts",
     "PredictionLoss",
+    "concatenate",
     "cross_entropy",
-    "frozen",
-    "joined",
-    "resting",
+    "eval_mode",
+    "freeze",
     "squared_error",
 ]
 
@@ -42,7 +42,7 @@ def squared_error(output: Tensor, y: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Parts:
+class GameParts:
     """What games are assembled from; each takes what it has a use for.
 
     ``discriminator`` is not built yet: the game says what it will see, ``u`` are the rows of u.
@@ -61,10 +61,10 @@ class Parts:
     discriminator_steps: int = 2
     ceiling: bool = True
 
-    def adversary(self, outputs: int) -> nn.Module:
+    def build_adversary(self, output_width: int) -> nn.Module:
         """A network on z of the discriminator's capacity, for an adversary that is none."""
         body, features = self.discriminator.make_body(self.encoding_width)
-        return nn.Sequential(body, nn.Linear(features, outputs))
+        return nn.Sequential(body, nn.Linear(features, output_width))
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class Move:
 
     player: str
     losses: Mapping[str, Tensor]
-    figures: Mapping[str, Tensor] = field(default_factory=dict)
+    metrics: Mapping[str, Tensor] = field(default_factory=dict)
     ceilings: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
-    def total(self) -> Tensor:
+    def total_loss(self) -> Tensor:
         first, *rest = self.losses.values()
         return sum(rest, start=first)
 
@@ -112,7 +112,7 @@ class Game(nn.Module, ABC):
         self.index_in_encoder = index_in_encoder
 
     @classmethod
-    def assemble(cls, parts: Parts) -> Self:
+    def assemble(cls, parts: GameParts) -> Self:
         """This game, from parts that were made for the data."""
         return cls(
             parts.encoder,
@@ -123,25 +123,25 @@ class Game(nn.Module, ABC):
         )
 
     @abstractmethod
-    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
+    def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
         """The moves of one round, in order; the trainer makes each before it asks for the next."""
 
-    def players(self) -> dict[str, list[nn.Parameter]]:
+    def player_parameters(self) -> dict[str, list[nn.Parameter]]:
         """The parameters that step at each player's turn, by the player's name."""
         return {"encoder": [*self.encoder.parameters(), *self.predictor.parameters()]}
 
     # Wishes to the trainer: the share of ``everyone`` to be drawn from the rows that the last stage
     # added, and the share of the steps to widen the range over where the user names none.
     newest_share = 0.0
-    least_curriculum = 0.0
-    usual_lambda = 1.0  # lambda_d where the user names none
+    min_curriculum = 0.0
+    default_lambda = 1.0  # lambda_d where the user names none
     uses_head = False  # whether the discriminator's belief is played against, not just its body
     conditional = False  # whether z may depend on u as far as predictions do
 
-    def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
+    def enter_stage(self, dataset: IndexedDataset, active: Tensor, weights: Tensor) -> None:
         """Called when the active rows change, with their numbers and the sampler's weights."""
 
-    def progress(self, done: float) -> None:
+    def set_progress(self, fraction: float) -> None:
         """Called before each round with the share of all rounds that is done."""
 
     def state(self) -> dict[str, Tensor]:
@@ -154,8 +154,8 @@ class Game(nn.Module, ABC):
 
     def encode(self, x: Tensor, u: Tensor, encoder: nn.Module | None = None) -> Tensor:
         """``z = E(x, u)``, or ``E(x)`` where the index is not an input; E may be another's."""
-        index = [self.space.embed(u).to(x.dtype)] if self.index_in_encoder else []
-        z: Tensor = (encoder or self.encoder)(x, *index)
+        index_inputs = [self.space.embed(u).to(x.dtype)] if self.index_in_encoder else []
+        z: Tensor = (encoder or self.encoder)(x, *index_inputs)
         return z
 
     def predict(self, x: Tensor, u: Tensor) -> Tensor:
@@ -163,13 +163,13 @@ class Game(nn.Module, ABC):
         output: Tensor = self.predictor(self.encode(x, u))
         return output
 
-    def prediction_value(self, z: Tensor, batch: Batch) -> Tensor:
+    def mean_prediction_loss(self, z: Tensor, batch: Batch) -> Tensor:
         """``V_p``: the weighted mean prediction loss of source rows with encodings z."""
-        return mean(batch.weight * self.prediction_loss(self.predictor(z), batch.y))
+        return mean_over_ranks(batch.weight * self.prediction_loss(self.predictor(z), batch.y))
 
 
 @contextmanager
-def frozen(module: nn.Module) -> Iterator[None]:
+def freeze(module: nn.Module) -> Iterator[None]:
     """Inside, gradients pass through the module but none is computed for its parameters."""
     parameters = [p for p in module.parameters() if p.requires_grad]
     for parameter in parameters:
@@ -182,16 +182,16 @@ def frozen(module: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def resting(module: nn.Module) -> Iterator[None]:
+def eval_mode(module: nn.Module) -> Iterator[None]:
     """Inside, the module is in evaluation mode."""
-    training = module.training
+    was_training = module.training
     module.eval()
     try:
         yield
     finally:
-        module.train(training)
+        module.train(was_training)
 
 
-def joined(first: Batch, second: Batch) -> tuple[Tensor, Tensor]:
+def concatenate(first: Batch, second: Batch) -> tuple[Tensor, Tensor]:
     """x and u of both batches, so that the encoder runs once for the two."""
     return torch.cat([first.x, second.x]), torch.cat([first.u, second.u])

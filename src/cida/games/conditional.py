@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cida.batch import Batch
+from cida.data import Batch
 from cida.games.adversarial import Adversarial
-from cida.games.base import resting
+from cida.games.base import eval_mode
 
 __all__ = ["Conditional"]
 
@@ -24,11 +24,11 @@ class Conditional(Adversarial):
     conditional = True
 
     @staticmethod
-    def evidence_width(encoding_width: int, output_width: int) -> int:
+    def discriminator_input_width(encoding_width: int, output_width: int) -> int:
         return encoding_width + output_width
 
-    def evidence(self, z: Tensor, batch: Batch) -> Tensor:
-        with torch.no_grad(), resting(self.predictor):  # as it will predict; no statistics move
+    def discriminator_input(self, z: Tensor, batch: Batch) -> Tensor:
+        with torch.no_grad(), eval_mode(self.predictor):  # as it will predict; no statistics move
             output = self.predictor(z)
             prediction = output.softmax(1) if batch.has_classes else output
         return torch.cat([z, prediction], dim=1)

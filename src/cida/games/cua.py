@@ -9,17 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cida.batch import Batch, Rows
-from cida.games.base import Move, Parts, joined, resting
-from cida.games.contested import Contested
-from cida.games.memory import Memory
-from cida.games.merged import CEILING, SideDiscriminator
-from cida.ranks import anywhere, mean
+from cida.data import Batch, IndexedDataset
+from cida.distributed import any_rank, mean_over_ranks
+from cida.games.base import GameParts, Move, concatenate, eval_mode
+from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier
+from cida.games.minimax import MinimaxGame
+from cida.games.pseudo_labels import PseudoLabelMemory
 
 __all__ = ["CUA"]
 
 
-class CUA(Contested[SideDiscriminator]):
+class CUA(MinimaxGame[BinaryDomainClassifier]):
     """``min_{E,F} max_D V_p(E, F) + V_r(E, F) - lambda_d min(V_d(D, E), log 2)``, bin after bin.
 
     Continuous unsupervised adaptation (Bobu et al., 2018). Each stage of the curriculum adds a bin:
@@ -29,11 +29,11 @@ class CUA(Contested[SideDiscriminator]):
     """
 
     newest_share = 0.5
-    least_curriculum = 0.9
+    min_curriculum = 0.9
 
     def __init__(self, *players: Any, **settings: Any) -> None:
         super().__init__(*players, **settings)
-        self.memory = Memory()
+        self.memory = PseudoLabelMemory()
 
     def state(self) -> dict[str, Tensor]:
         return {**super().state(), **self.memory.state()}
@@ -42,32 +42,32 @@ class CUA(Contested[SideDiscriminator]):
         super().restore(self.memory.restore(state))
 
     @classmethod
-    def make_adversary(cls, parts: Parts) -> SideDiscriminator:
-        return SideDiscriminator(parts.adversary(1))
+    def make_adversary(cls, parts: GameParts) -> BinaryDomainClassifier:
+        return BinaryDomainClassifier(parts.build_adversary(1))
 
-    def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
-        with resting(self):
-            self.memory.enter_stage(rows, active, self.predict)
+    def enter_stage(self, dataset: IndexedDataset, active: Tensor, weights: Tensor) -> None:
+        with eval_mode(self):
+            self.memory.enter_stage(dataset, active, self.predict)
 
-    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
-        z_both = self.encode(*joined(source, everyone))
-        z_source, z = torch.split(z_both, [len(source), len(everyone)])
-        known = self.memory.knows(everyone)
-        losses = self._predictions(z_source, source, z, everyone)
-        if not anywhere(not bool(known.all())):
-            yield Move("encoder", losses, figures={"prediction": losses["predictor"]})
+    def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
+        z_both = self.encode(*concatenate(source, pooled))
+        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        has_label = self.memory.has_label(pooled)
+        losses = self._prediction_losses(z_source, source, z, pooled)
+        if not any_rank(not bool(has_label.all())):
+            yield Move("encoder", losses, metrics={"prediction": losses["predictor"]})
             return
-        value_of = partial(self.discriminator.loss, second=~known)
-        yield from self.contest(losses, z, value_of, CEILING)
+        loss_fn = partial(self.discriminator.loss, second=~has_label)
+        yield from self.minimax_moves(losses, z, loss_fn, BINARY_CEILING)
 
-    def _predictions(
-        self, z_source: Tensor, source: Batch, z: Tensor, everyone: Batch
+    def _prediction_losses(
+        self, z_source: Tensor, source: Batch, z: Tensor, pooled: Batch
     ) -> dict[str, Tensor]:
         """``V_p``, and ``V_r``: the mean loss of target rows on the labels remembered of them."""
-        rows, labels = self.memory.replay(everyone)
-        output = self.predictor(torch.cat([z_source, z[rows]]))
-        missed = self.prediction_loss(output, torch.cat([source.y, labels]))
-        losses = {"predictor": mean(source.weight * missed[: len(source)])}
-        if anywhere(bool(rows.any())):
-            losses["replay"] = mean(missed[len(source) :])
+        is_remembered, labels = self.memory.replay_labels(pooled)
+        output = self.predictor(torch.cat([z_source, z[is_remembered]]))
+        row_losses = self.prediction_loss(output, torch.cat([source.y, labels]))
+        losses = {"predictor": mean_over_ranks(source.weight * row_losses[: len(source)])}
+        if any_rank(bool(is_remembered.any())):
+            losses["replay"] = mean_over_ranks(row_losses[len(source) :])
         return losses

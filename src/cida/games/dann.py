@@ -7,16 +7,16 @@ from functools import partial
 
 import torch
 
-from cida.batch import Batch
-from cida.games.base import Move, Parts
-from cida.games.contested import Contested
-from cida.games.merged import CEILING, SideDiscriminator
-from cida.ranks import anywhere
+from cida.data import Batch
+from cida.distributed import any_rank
+from cida.games.base import GameParts, Move
+from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier
+from cida.games.minimax import MinimaxGame
 
 __all__ = ["DANN"]
 
 
-class DANN(Contested[SideDiscriminator]):
+class DANN(MinimaxGame[BinaryDomainClassifier]):
     """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_d(D, E), log 2)``: source or target, no index.
 
     Domain-adversarial training (Ganin et al., JMLR 2016) as it was first written, for two domains:
@@ -25,15 +25,15 @@ class DANN(Contested[SideDiscriminator]):
     """
 
     @classmethod
-    def make_adversary(cls, parts: Parts) -> SideDiscriminator:
-        return SideDiscriminator(parts.adversary(1))
+    def make_adversary(cls, parts: GameParts) -> BinaryDomainClassifier:
+        return BinaryDomainClassifier(parts.build_adversary(1))
 
-    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
-        z_source, z = self.encode_sides(source, everyone)
-        prediction = self.prediction_value(z_source, source)
-        if not anywhere(len(z) > len(z_source)):
-            yield Move("encoder", {"predictor": prediction}, figures={"prediction": prediction})
+    def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
+        z_source, z = self.encode_source_and_target(source, pooled)
+        prediction = self.mean_prediction_loss(z_source, source)
+        if not any_rank(len(z) > len(z_source)):
+            yield Move("encoder", {"predictor": prediction}, metrics={"prediction": prediction})
             return
-        side = torch.arange(len(z), device=z.device) >= len(z_source)
-        value_of = partial(self.discriminator.loss, second=side)
-        yield from self.contest({"predictor": prediction}, z, value_of, CEILING)
+        is_target = torch.arange(len(z), device=z.device) >= len(z_source)
+        loss_fn = partial(self.discriminator.loss, second=is_target)
+        yield from self.minimax_moves({"predictor": prediction}, z, loss_fn, BINARY_CEILING)

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from cida.batch import Batch, Rows
+from cida.data import Batch, IndexedDataset
 from cida.discriminators import Discriminator
-from cida.games.base import Move, Parts, frozen, joined, resting
-from cida.games.contested import Contested
-from cida.ranks import mean
-from cida.scratch import few
+from cida.distributed import mean_over_ranks
+from cida.games.base import GameParts, Move, concatenate, eval_mode, freeze
+from cida.games.minimax import MinimaxGame
+from cida.scratch import subsample
 
-__all__ = ["GivenPrediction", "TwoBeliefs"]
+__all__ = ["GivenPrediction", "ResidualDiscriminator"]
 
 
-class TwoBeliefs(nn.Module):
+class ResidualDiscriminator(nn.Module):
     """``B(yhat)`` and ``D(z, yhat) = B(yhat) + R(z, yhat)``: beliefs before z is seen, and after.
 
     R has nothing to learn where z adds nothing to the prediction. A second belief made from
@@ -31,15 +31,17 @@ class TwoBeliefs(nn.Module):
         self.reference = copy.deepcopy(head)
         self.beyond = head
 
-    def values(self, z: Tensor, said: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def losses(self, z: Tensor, yhat: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """``V_D`` and ``V_B``: how badly each of the two beliefs fits the target."""
-        before = self.reference(torch.cat([torch.zeros_like(z), said], dim=1))
-        after = before.detach() + self.beyond(torch.cat([z, said], dim=1))
+        reference_params = self.reference(torch.cat([torch.zeros_like(z), yhat], dim=1))
+        params = reference_params.detach() + self.beyond(torch.cat([z, yhat], dim=1))
         score = self.reference.score
-        return mean(score(after, target)), mean(score(before, target))
+        return mean_over_ranks(score(params, target)), mean_over_ranks(
+            score(reference_params, target)
+        )
 
 
-class GivenPrediction(Contested[TwoBeliefs]):
+class GivenPrediction(MinimaxGame[ResidualDiscriminator]):
     """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_D, V_B)``: z independent of u given yhat.
 
     The loss V_B of the best belief that sees the prediction alone takes the place of the ceiling:
@@ -54,38 +56,38 @@ class GivenPrediction(Contested[TwoBeliefs]):
     uses_head = True
 
     @classmethod
-    def make_adversary(cls, parts: Parts) -> TwoBeliefs:
-        seen = parts.encoding_width + parts.output_width
-        return TwoBeliefs(parts.discriminator.build(seen, parts.space, parts.u))
+    def make_adversary(cls, parts: GameParts) -> ResidualDiscriminator:
+        input_width = parts.encoding_width + parts.output_width
+        return ResidualDiscriminator(parts.discriminator.build(input_width, parts.space, parts.u))
 
-    def enter_stage(self, rows: Rows, active: Tensor, weights: Tensor) -> None:
+    def enter_stage(self, dataset: IndexedDataset, active: Tensor, weights: Tensor) -> None:
         for head in (self.discriminator.reference, self.discriminator.beyond):
-            head.fit_blind(rows.u[few(active)], few(weights))
+            head.fit_marginal(dataset.u[subsample(active)], subsample(weights))
 
-    def said(self, z: Tensor, batch: Batch) -> Tensor:
+    def predicted_labels(self, z: Tensor, batch: Batch) -> Tensor:
         """``yhat``: the predicted class, one-hot, or the predicted numbers, with no gradient."""
-        with torch.no_grad(), resting(self.predictor):  # as it will predict; no statistics move
+        with torch.no_grad(), eval_mode(self.predictor):  # as it will predict; no statistics move
             output: Tensor = self.predictor(z)
             if not batch.has_classes:
                 return output
             return nn.functional.one_hot(output.argmax(1), output.shape[1]).to(output.dtype)
 
-    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
-        z_both = self.encode(*joined(source, everyone))
-        z_source, z = torch.split(z_both, [len(source), len(everyone)])
-        said = self.said(z, everyone)
-        target = self.discriminator.reference.target(everyone.u).to(z.dtype)
+    def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
+        z_both = self.encode(*concatenate(source, pooled))
+        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        yhat = self.predicted_labels(z, pooled)
+        target = self.discriminator.reference.target(pooled.u).to(z.dtype)
 
         for _ in range(self.discriminator_steps):
-            value, reference = self.discriminator.values(z.detach(), said, target)
+            value, reference = self.discriminator.losses(z.detach(), yhat, target)
             yield Move("discriminator", {"discriminator": value, "reference": reference})
 
-        with frozen(self.discriminator):
-            value, reference = self.discriminator.values(z, said, target)
-        prediction = self.prediction_value(z_source, source)
+        with freeze(self.discriminator):
+            value, reference = self.discriminator.losses(z, yhat, target)
+        prediction = self.mean_prediction_loss(z_source, source)
         yield Move(
             "encoder",
-            {"predictor": prediction, "encoder": self.encoders_share(value, reference)},
-            figures={"prediction": prediction, "discriminator": value},
+            {"predictor": prediction, "encoder": self.adversarial_term(value, reference)},
+            metrics={"prediction": prediction, "discriminator": value},
             ceilings={"discriminator": reference},
         )

@@ -9,29 +9,32 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from cida.batch import Batch
-from cida.games.base import Move, Parts, PredictionLoss, cross_entropy, resting
-from cida.games.contested import Contested
-from cida.ranks import anywhere, mean
+from cida.data import Batch
+from cida.distributed import any_rank, mean_over_ranks
+from cida.games.base import GameParts, Move, PredictionLoss, cross_entropy, eval_mode
+from cida.games.minimax import MinimaxGame
 
-__all__ = ["MDD", "disparity"]
+__all__ = ["MDD", "margin_disparity"]
 
 
-def disparity(
-    source_logits: Tensor, source_said: Tensor, target_logits: Tensor, target_said: Tensor,
+def margin_disparity(
+    source_logits: Tensor,
+    source_classes: Tensor,
+    target_logits: Tensor,
+    target_classes: Tensor,
     margin_factor: float,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``gamma E^s[-log p'_h] + E^t[-log(1 - p'_h)]``: p' of the class h that F says.
 
     Low where the auxiliary classifier agrees with F on the source and not on the target.
     """
-    agrees = mean(cross_entropy(source_logits, source_said))
-    others = target_logits.scatter(1, target_said[:, None], -torch.inf)
-    disagrees = mean(target_logits.logsumexp(1) - others.logsumexp(1))
-    return margin_factor * agrees + disagrees
+    source_loss = mean_over_ranks(cross_entropy(source_logits, source_classes))
+    other_logits = target_logits.scatter(1, target_classes[:, None], -torch.inf)
+    target_loss = mean_over_ranks(target_logits.logsumexp(1) - other_logits.logsumexp(1))
+    return margin_factor * source_loss + target_loss
 
 
-class MDD(Contested[nn.Module]):
+class MDD(MinimaxGame[nn.Module]):
     """``min_{E,F} max_{F'} V_p(E, F) - lambda_d min(V_m, c*)``, V_m the `disparity` of F' and F.
 
     ``V_m = gamma E^s[-log p'_h] + E^t[-log(1 - p'_h)]``: margin disparity discrepancy (Zhang et
@@ -44,35 +47,35 @@ class MDD(Contested[nn.Module]):
     margin_factor = 4.0
 
     @classmethod
-    def make_adversary(cls, parts: Parts) -> nn.Module:
-        _check_classes(parts.prediction_loss)
-        return parts.adversary(parts.output_width)
+    def make_adversary(cls, parts: GameParts) -> nn.Module:
+        _require_classes(parts.prediction_loss)
+        return parts.build_adversary(parts.output_width)
 
     @property
-    def highest(self) -> float:
+    def disparity_ceiling(self) -> float:
         """``c*``: the disparity of the best auxiliary classifier on groups that look alike."""
         gamma = self.margin_factor
         return (1 + gamma) * math.log1p(gamma) - gamma * math.log(gamma)
 
-    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
-        z_source, z = self.encode_sides(source, everyone)
-        prediction = self.prediction_value(z_source, source)
-        if not anywhere(len(z) > len(z_source)):
-            yield Move("encoder", {"predictor": prediction}, figures={"prediction": prediction})
+    def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
+        z_source, z = self.encode_source_and_target(source, pooled)
+        prediction = self.mean_prediction_loss(z_source, source)
+        if not any_rank(len(z) > len(z_source)):
+            yield Move("encoder", {"predictor": prediction}, metrics={"prediction": prediction})
             return
-        with torch.no_grad(), resting(self.predictor):
-            said = self.predictor(z).argmax(1)
-        value_of = partial(self._disparity, said=said, sources=len(source))
-        yield from self.contest({"predictor": prediction}, z, value_of, self.highest)
+        with torch.no_grad(), eval_mode(self.predictor):
+            predicted_classes = self.predictor(z).argmax(1)
+        loss_fn = partial(self._disparity, said=predicted_classes, sources=len(source))
+        yield from self.minimax_moves({"predictor": prediction}, z, loss_fn, self.disparity_ceiling)
 
     def _disparity(self, z: Tensor, said: Tensor, sources: int) -> Tensor:
         logits = self.discriminator(z)
-        return disparity(
+        return margin_disparity(
             logits[:sources], said[:sources], logits[sources:], said[sources:], self.margin_factor
         )
 
 
-def _check_classes(loss: PredictionLoss) -> None:
+def _require_classes(loss: PredictionLoss) -> None:
     if loss is not cross_entropy:
         raise ValueError(
             "game is 'mdd', which compares predicted classes, and there are none in a regression; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cida.batch import Batch
+from cida.data import Batch
 from cida.games.base import Game, Move
 
 __all__ = ["SourceOnly"]
@@ -16,6 +16,6 @@ class SourceOnly(Game):
     Only what is done to x before, such as scaling it over all rows, has seen the target.
     """
 
-    def moves(self, source: Batch, everyone: Batch) -> Iterator[Move]:
-        value = self.prediction_value(self.encode(source.x, source.u), source)
-        yield Move("encoder", {"predictor": value}, figures={"prediction": value})
+    def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
+        value = self.mean_prediction_loss(self.encode(source.x, source.u), source)
+        yield Move("encoder", {"predictor": value}, metrics={"prediction": value})

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from cida.networks.rotation import RotationTransformer
+from cida.networks.serialization import configurable, configurable_part
 from cida.networks.stochastic import MonteCarloDropout
-from cida.networks.words import described, described_part
 
 __all__ = ["Convolution", "ImageEncoder"]
 
 
-@described_part
+@configurable_part
 class Convolution(NamedTuple):
     """One layer: ``convolution -> max-pooling -> batch normalisation -> ReLU``."""
 
@@ -24,10 +24,10 @@ class Convolution(NamedTuple):
     stride: int = 1
     pool: int = 1
 
-    def modules(self, inputs: int, dropout: float) -> list[nn.Module]:
+    def make_modules(self, input_channels: int, dropout: float) -> list[nn.Module]:
         """Its modules, for so many channels that come in."""
         convolution = nn.Conv2d(
-            inputs, self.channels, self.kernel, self.stride, self.kernel // 2, bias=False
+            input_channels, self.channels, self.kernel, self.stride, self.kernel // 2, bias=False
         )
         return [
             convolution,
@@ -37,13 +37,13 @@ class Convolution(NamedTuple):
             *([MonteCarloDropout(dropout, channels=True)] if dropout else []),
         ]
 
-    def size(self, size: int) -> int:
+    def output_size(self, size: int) -> int:
         """The side of the image that it gives for one of this side."""
         padded = size + 2 * (self.kernel // 2)
         return ((padded - self.kernel) // self.stride + 1) // self.pool
 
 
-@described
+@configurable
 class ImageEncoder(nn.Module):
     """``z = C(R(theta) x)``: an image turned by a transformer, then read by convolutions C.
 
@@ -79,8 +79,8 @@ class ImageEncoder(nn.Module):
         modules: list[nn.Module] = []
         channels, size = fold * fold, size // fold
         for layer in layers:
-            modules += layer.modules(channels, dropout)
-            channels, size = layer.channels, layer.size(size)
+            modules += layer.make_modules(channels, dropout)
+            channels, size = layer.channels, layer.output_size(size)
         if size < 1:
             raise ValueError(f"layers leave no pixel of the image: {list(layers)}; pool less.")
         self.convolutions = nn.Sequential(*modules)
@@ -88,9 +88,9 @@ class ImageEncoder(nn.Module):
         self.last = nn.Linear(channels * size * size, outputs)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        upright = self.transformer(x, index, self.fold)
-        upright = upright.contiguous(memory_format=torch.channels_last)
+        rotated = self.transformer(x, index, self.fold)
+        rotated = rotated.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.in_bfloat16):
-            read = self.convolutions(upright)
-        z: Tensor = self.last(read.float().flatten(1))
+            features = self.convolutions(rotated)
+        z: Tensor = self.last(features.float().flatten(1))
         return z

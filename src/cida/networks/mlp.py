@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from cida.networks.words import described
+from cida.networks.serialization import configurable
 
 __all__ = ["MLP", "IndexedEncoder", "PlainEncoder"]
 
 
-@described
+@configurable
 class MLP(nn.Sequential):
     """``Linear -> ReLU`` for each hidden width, then a last ``Linear`` if ``outputs`` is given.
 
@@ -31,9 +31,9 @@ class MLP(nn.Sequential):
         layers: list[nn.Module] = []
         width = inputs
         for next_width in hidden:
-            normalised = [nn.BatchNorm1d(next_width)] if batch_norm else []
-            dropped = [nn.Dropout(dropout)] if dropout else []
-            layers += [nn.Linear(width, next_width), *normalised, nn.ReLU(), *dropped]
+            norm_layers = [nn.BatchNorm1d(next_width)] if batch_norm else []
+            dropout_layers = [nn.Dropout(dropout)] if dropout else []
+            layers += [nn.Linear(width, next_width), *norm_layers, nn.ReLU(), *dropout_layers]
             width = next_width
         if outputs is not None:
             layers.append(nn.Linear(width, outputs))
@@ -42,7 +42,7 @@ class MLP(nn.Sequential):
         self.output_width = width
 
 
-@described
+@configurable
 class PlainEncoder(nn.Module):
     """``z = E(x)``: the index is not an input; right where x itself carries it (section 3.1)."""
 
@@ -57,7 +57,7 @@ class PlainEncoder(nn.Module):
         return z
 
 
-@described
+@configurable
 class IndexedEncoder(nn.Module):
     """``z = E(x, u) = body(relu(A x + branch(u)))``: u has a branch of its own that joins x.
 

@@ -9,34 +9,36 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["IndexNorm", "IndexTrend", "Trend"]
+__all__ = ["IndexMoments", "IndexNorm", "IndexTrend"]
 
-RIDGE = 0.1  # in units of e(u): shrinks slopes over a range of u too narrow to tell them
-MEMORY = 0.2  # the batch's share in what is remembered: one alone cannot tell eleven slopes
-FLOOR = 0.1  # no variance below this share of the mean one: a straight line may run below zero
-EPSILON = 1e-5
+RIDGE_PENALTY = 0.1  # in units of e(u): shrinks slopes over a range of u too narrow to tell them
+MOMENTUM = 0.2  # the batch's share in what is remembered: one alone cannot tell eleven slopes
+MIN_VARIANCE_RATIO = (
+    0.1  # no variance below this share of the mean one: a straight line may run below zero
+)
+VARIANCE_EPSILON = 1e-5
 
 
 @dataclass(frozen=True)
-class Trend:
+class IndexMoments:
     """The rows' e(u) about its mean, and the inverse of its covariance: slopes follow from both."""
 
     index: Tensor
     inverse: Tensor
 
-    def moments(self, values: Tensor) -> Tensor:
+    def covariance_with(self, values: Tensor) -> Tensor:
         """The covariance of e(u) with values of the rows."""
         return self.index.T @ values / len(values)
 
-    def line(self, mean: Tensor, moments: Tensor) -> Tensor:
+    def evaluate_line(self, mean: Tensor, moments: Tensor) -> Tensor:
         """The line of least squares with this mean and these moments, at each row."""
         return torch.addmm(mean, self.index, self.inverse @ moments)
 
     @cached_property
-    def hat(self) -> Tensor:
+    def hat_matrix(self) -> Tensor:
         """What the rows' values have to do with their own line, a matrix of rows by rows."""
         share = self.index.new_full((), 1 / len(self.index))
-        return torch.addmm(share, self.index, MEMORY * share * self.inverse @ self.index.T)
+        return torch.addmm(share, self.index, MOMENTUM * share * self.inverse @ self.index.T)
 
 
 class IndexTrend(nn.Module):
@@ -50,15 +52,15 @@ class IndexTrend(nn.Module):
         self.register_buffer("centre", torch.zeros(index_width))
         self.register_buffer("covariance", torch.eye(index_width))
 
-    def forward(self, index: Tensor) -> Trend:
+    def forward(self, index: Tensor) -> IndexMoments:
         centre = self.centre
         if self.training:
             centre = index.mean(0)
-            self.centre.lerp_(centre, MEMORY)
-            away = index - centre
-            self.covariance.lerp_(away.T @ away / len(index), MEMORY)
-        ridge = torch.full_like(centre, RIDGE).diag()
-        return Trend(index - centre, torch.linalg.inv(self.covariance + ridge))
+            self.centre.lerp_(centre, MOMENTUM)
+            centered = index - centre
+            self.covariance.lerp_(centered.T @ centered / len(index), MOMENTUM)
+        ridge = torch.full_like(centre, RIDGE_PENALTY).diag()
+        return IndexMoments(index - centre, torch.linalg.inv(self.covariance + ridge))
 
 
 class IndexNorm(nn.Module):
@@ -84,31 +86,33 @@ class IndexNorm(nn.Module):
         self.register_buffer("mean_moments", torch.zeros(index_width, channels))
         self.register_buffer("variance_moments", torch.zeros(index_width, channels))
 
-    def forward(self, h: Tensor, trend: Trend) -> Tensor:
+    def forward(self, h: Tensor, trend: IndexMoments) -> Tensor:
         if self.training:
-            normed: Tensor = _Follow.apply(h, self.weight, self.bias, trend, self)  # type: ignore[no-untyped-call]
+            normed: Tensor = _IndexNormFunction.apply(h, self.weight, self.bias, trend, self)  # type: ignore[no-untyped-call]
             return normed
-        mean = trend.line(self.mean, self.mean_moments)
-        variance = trend.line(self.variance, self.variance_moments)
-        scale = self.weight * torch.rsqrt(torch.maximum(variance, FLOOR * self.variance) + EPSILON)
-        return _scaled(h, scale, self.bias - scale * mean)
+        mean = trend.evaluate_line(self.mean, self.mean_moments)
+        variance = trend.evaluate_line(self.variance, self.variance_moments)
+        scale = self.weight * torch.rsqrt(
+            torch.maximum(variance, MIN_VARIANCE_RATIO * self.variance) + VARIANCE_EPSILON
+        )
+        return _scale_and_shift(h, scale, self.bias - scale * mean)
 
-    def mean_line(self, means: Tensor, trend: Trend) -> Tensor:
+    def update_mean_line(self, means: Tensor, trend: IndexMoments) -> Tensor:
         """The line of the rows' means, which are remembered."""
         middle = means.mean(0)
-        self.mean.lerp_(middle, MEMORY)
-        self.mean_moments.lerp_(trend.moments(means), MEMORY)
-        return trend.line(middle, self.mean_moments)
+        self.mean.lerp_(middle, MOMENTUM)
+        self.mean_moments.lerp_(trend.covariance_with(means), MOMENTUM)
+        return trend.evaluate_line(middle, self.mean_moments)
 
-    def variance_line(self, squares: Tensor, trend: Trend) -> tuple[Tensor, Tensor]:
+    def update_variance_line(self, squares: Tensor, trend: IndexMoments) -> tuple[Tensor, Tensor]:
         """The line of the rows' squares, which are remembered, and its floor."""
         middle = squares.mean(0)
-        self.variance.lerp_(middle, MEMORY)
-        self.variance_moments.lerp_(trend.moments(squares), MEMORY)
-        return trend.line(middle, self.variance_moments), FLOOR * middle
+        self.variance.lerp_(middle, MOMENTUM)
+        self.variance_moments.lerp_(trend.covariance_with(squares), MOMENTUM)
+        return trend.evaluate_line(middle, self.variance_moments), MIN_VARIANCE_RATIO * middle
 
 
-class _Follow(torch.autograd.Function):
+class _IndexNormFunction(torch.autograd.Function):
     """The norm of a batch.
 
     With the rows' means a and mean squares s: ``m = line(a)``, ``q = s - 2 a m + m^2``,
@@ -119,33 +123,35 @@ class _Follow(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, trend: Trend, norm: IndexNorm
+        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, trend: IndexMoments, norm: IndexNorm
     ) -> Tensor:
-        own = h.mean((2, 3))
-        mean = norm.mean_line(own, trend)
-        square = torch.addcmul(h.square().mean((2, 3)), mean, mean - 2 * own)
-        variance, low = norm.variance_line(square, trend)
-        inverse = torch.rsqrt(torch.maximum(variance, low) + EPSILON)
-        ctx.save_for_backward(h, trend.hat, weight, mean, mean - own, inverse, variance > low)
+        row_means = h.mean((2, 3))
+        mean = norm.update_mean_line(row_means, trend)
+        square = torch.addcmul(h.square().mean((2, 3)), mean, mean - 2 * row_means)
+        variance, floor = norm.update_variance_line(square, trend)
+        inverse = torch.rsqrt(torch.maximum(variance, floor) + VARIANCE_EPSILON)
+        ctx.save_for_backward(
+            h, trend.hat_matrix, weight, mean, mean - row_means, inverse, variance > floor
+        )
         scale = weight * inverse
-        return _scaled(h, scale, bias - scale * mean)
+        return _scale_and_shift(h, scale, bias - scale * mean)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         gradient = gradients[0]
-        h, hat, weight, mean, off, inverse, free = ctx.saved_tensors
+        h, hat, weight, mean, mean_offset, inverse, is_above_floor = ctx.saved_tensors
         share = 1 / h[0, 0].numel()
         scale = weight * inverse
-        of_bias = gradient.sum((2, 3))
-        of_scale = (gradient * h).sum((2, 3)) - mean * of_bias
-        of_square = hat.T @ (-0.5 * scale * inverse.square() * of_scale * free)
-        of_mean = 2 * of_square * off - scale * of_bias
-        of_own = hat.T @ of_mean - 2 * of_square * mean
-        of_h = _scaled(h, 2 * share * of_square, share * of_own)
-        of_h.addcmul_(gradient, scale[:, :, None, None])
-        return of_h, (of_scale * inverse).sum(0), of_bias.sum(0), None, None
+        grad_bias = gradient.sum((2, 3))
+        grad_scale = (gradient * h).sum((2, 3)) - mean * grad_bias
+        grad_square = hat.T @ (-0.5 * scale * inverse.square() * grad_scale * is_above_floor)
+        grad_mean = 2 * grad_square * mean_offset - scale * grad_bias
+        grad_row_means = hat.T @ grad_mean - 2 * grad_square * mean
+        grad_h = _scale_and_shift(h, 2 * share * grad_square, share * grad_row_means)
+        grad_h.addcmul_(gradient, scale[:, :, None, None])
+        return grad_h, (grad_scale * inverse).sum(0), grad_bias.sum(0), None, None
 
 
-def _scaled(h: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def _scale_and_shift(h: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """``scale h + shift``, a number a row and channel."""
     return torch.addcmul(shift[:, :, None, None], h, scale[:, :, None, None])

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from cida.images import rotate
 from cida.networks.mlp import MLP
-from cida.networks.stochastic import monte_carlo
-from cida.networks.words import described
+from cida.networks.serialization import configurable
+from cida.networks.stochastic import convert_dropout
 
 __all__ = ["RotationTransformer"]
 
 
-@described
+@configurable
 class RotationTransformer(nn.Module):
     """``x -> R(theta) x`` with ``(cos theta, sin theta) = h / |h|``, ``h = h(u)`` or ``h(x, u)``.
 
@@ -48,14 +48,14 @@ class RotationTransformer(nn.Module):
         one_angle: bool = False,
     ) -> None:
         super().__init__()
-        self.sees_image = pixels > 0
+        self.uses_image = pixels > 0
         # Two numbers among 784 pixels would hardly be heard: layers start as if all were alike.
-        self.loudness = math.sqrt(pixels / index_width) if self.sees_image else 1.0
+        self.index_scale = math.sqrt(pixels / index_width) if self.uses_image else 1.0
         self.one_angle = one_angle
-        self.body = monte_carlo(
-            MLP(index_width + pixels, hidden, batch_norm=self.sees_image, dropout=dropout)
+        self.body = convert_dropout(
+            MLP(index_width + pixels, hidden, batch_norm=self.uses_image, dropout=dropout)
         )
-        self.direct_width = 0 if self.sees_image else index_width
+        self.direct_width = 0 if self.uses_image else index_width
         self.head = nn.Linear(self.body.output_width + self.direct_width, 1 if one_angle else 2)
         nn.init.zeros_(self.head.weight)
         with torch.no_grad():
@@ -63,13 +63,13 @@ class RotationTransformer(nn.Module):
 
     def cos_sin(self, images: Tensor, index: Tensor) -> Tensor:
         """``(cos theta, sin theta)`` for each image."""
-        seen = self.loudness * index
-        if self.sees_image:
-            seen = torch.cat([seen, images.flatten(1)], dim=1)
-        found = self.head(torch.cat([self.body(seen), index[:, : self.direct_width]], dim=1))
+        inputs = self.index_scale * index
+        if self.uses_image:
+            inputs = torch.cat([inputs, images.flatten(1)], dim=1)
+        output = self.head(torch.cat([self.body(inputs), index[:, : self.direct_width]], dim=1))
         if self.one_angle:
-            return torch.cat([found.cos(), found.sin()], dim=1)
-        return nn.functional.normalize(found, dim=1)
+            return torch.cat([output.cos(), output.sin()], dim=1)
+        return nn.functional.normalize(output, dim=1)
 
     def forward(self, images: Tensor, index: Tensor, fold: int = 1) -> Tensor:
         """The images turned; ``fold`` as in `rotate`."""

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from cida.networks.affine import IndexAffine
-from cida.networks.norm import IndexNorm, IndexTrend, Trend
-from cida.networks.words import described, described_part
+from cida.networks.norm import IndexMoments, IndexNorm, IndexTrend
+from cida.networks.serialization import configurable, configurable_part
 
 __all__ = ["PAPER_BLOCKS", "Block", "ResidualBlock", "SignalEncoder"]
 
 
-@described_part
+@configurable_part
 @dataclass(frozen=True)
 class Block:
     """A line of the paper's table: kernel, stride, channels between and after."""
@@ -25,9 +25,14 @@ class Block:
     middle: int
     channels: int
 
-    def scaled(self, width: float) -> Block:
+    def with_width_factor(self, factor: float) -> Block:
         """The same with so many times the channels."""
-        return Block(self.kernel, self.stride, wide(self.middle, width), wide(self.channels, width))
+        return Block(
+            self.kernel,
+            self.stride,
+            scale_channels(self.middle, factor),
+            scale_channels(self.channels, factor),
+        )
 
 
 STEM_KERNEL, STEM_STRIDE, STEM_CHANNELS = 13, 2, 64
@@ -48,9 +53,9 @@ PAPER_BLOCKS: tuple[Block, ...] = (
 )
 
 
-def wide(channels: int, width: float) -> int:
+def scale_channels(channels: int, factor: float) -> int:
     """So many times the channels, at least four."""
-    return max(4, round(channels * width))
+    return max(4, round(channels * factor))
 
 
 class NormedConvolution(nn.Module):
@@ -67,9 +72,9 @@ class NormedConvolution(nn.Module):
         self.convolution.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.norm = IndexNorm(outputs, index) if index else nn.BatchNorm2d(outputs)
 
-    def forward(self, x: Tensor, trend: Trend | None) -> Tensor:
-        found: Tensor = self.convolution(x)
-        normed: Tensor = self.norm(found) if trend is None else self.norm(found, trend)
+    def forward(self, x: Tensor, trend: IndexMoments | None) -> Tensor:
+        features: Tensor = self.convolution(x)
+        normed: Tensor = self.norm(features) if trend is None else self.norm(features, trend)
         return normed
 
 
@@ -80,17 +85,19 @@ class ResidualBlock(nn.Module):
         super().__init__()
         self.first = NormedConvolution(inputs, block.middle, block.kernel, block.stride, index)
         self.second = NormedConvolution(block.middle, block.channels, block.kernel, 1, index)
-        same = inputs == block.channels and block.stride == 1
+        is_identity = inputs == block.channels and block.stride == 1
         self.shortcut = (
-            None if same else NormedConvolution(inputs, block.channels, 1, block.stride, index)
+            None
+            if is_identity
+            else NormedConvolution(inputs, block.channels, 1, block.stride, index)
         )
 
-    def forward(self, x: Tensor, trend: Trend | None = None) -> Tensor:
-        short = x if self.shortcut is None else self.shortcut(x, trend)
-        return torch.relu(short + self.second(torch.relu(self.first(x, trend)), trend))
+    def forward(self, x: Tensor, trend: IndexMoments | None = None) -> Tensor:
+        shortcut = x if self.shortcut is None else self.shortcut(x, trend)
+        return torch.relu(shortcut + self.second(torch.relu(self.first(x, trend)), trend))
 
 
-@described
+@configurable
 class SignalEncoder(nn.Module):
     """Signals of shape (channels, samples) to z: stem, residual blocks, mean over time, then the
     index's `IndexAffine`.
@@ -115,14 +122,14 @@ class SignalEncoder(nn.Module):
         super().__init__()
         self.trend = IndexTrend(index_width) if follow else None
         index = index_width if follow else 0
-        stem = wide(STEM_CHANNELS, width)
+        stem = scale_channels(STEM_CHANNELS, width)
         self.stem = NormedConvolution(channels, stem, STEM_KERNEL, STEM_STRIDE, index)
         self.blocks = nn.ModuleList()
-        before = stem
-        for block in (block.scaled(width) for block in blocks):
-            self.blocks.append(ResidualBlock(before, block, index))
-            before = block.channels
-        self.affine = IndexAffine(before, index_width)
+        input_channels = stem
+        for block in (block.with_width_factor(width) for block in blocks):
+            self.blocks.append(ResidualBlock(input_channels, block, index))
+            input_channels = block.channels
+        self.affine = IndexAffine(input_channels, index_width)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
         trend = None if self.trend is None else self.trend(index)

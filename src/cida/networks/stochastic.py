@@ -13,35 +13,37 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cida.networks.windows import FollowsIndex
-from cida.networks.words import described
+from cida.coordinates.windows import SupportsFitIndex
+from cida.networks.serialization import configurable
 
 __all__ = [
     "GaussianCode",
     "GaussianEncoder",
     "MonteCarloDropout",
     "StochasticLayer",
-    "drawing",
+    "convert_dropout",
+    "fixed_draw",
     "is_stochastic",
-    "monte_carlo",
 ]
 
 M = TypeVar("M", bound=nn.Module)
 
 # The draw of each layer, as the seed of its numbers. Not kept in the layers: one model may predict
 # in several threads at once.
-_SEEDS: ContextVar[Mapping[nn.Module, int]] = ContextVar("seeds", default=MappingProxyType({}))
+_LAYER_SEEDS: ContextVar[Mapping[nn.Module, int]] = ContextVar(
+    "seeds", default=MappingProxyType({})
+)
 
 
 class StochasticLayer(nn.Module):
     """A layer that is random in training, rests in evaluation, and can be `drawing`."""
 
-    def generator(self) -> torch.Generator | None:
+    def draw_generator(self) -> torch.Generator | None:
         """What to draw from where the layer is `drawing`: the same numbers at each call."""
-        seed = _SEEDS.get().get(self)
+        seed = _LAYER_SEEDS.get().get(self)
         return None if seed is None else torch.Generator().manual_seed(seed)
 
-    def noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    def sample_noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
         """What one draw puts into rows of this shape, in double precision."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it draws.")
 
@@ -79,16 +81,16 @@ class GaussianCode(StochasticLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         mean, deviation = self.moments(x)
-        generator = self.generator()
+        generator = self.draw_generator()
         if generator is not None:
-            noise = self.noise(mean.shape[1:], generator).to(mean)
+            noise = self.sample_noise(mean.shape[1:], generator).to(mean)
         elif self.training:
             noise = torch.randn_like(mean)
         else:
             return mean
         return torch.addcmul(mean, deviation, noise)
 
-    def noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    def sample_noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
         """``eps`` for z of this shape."""
         return torch.randn(tuple(shape), generator=generator, dtype=torch.float64)
 
@@ -117,23 +119,23 @@ class MonteCarloDropout(StochasticLayer):
         self.channels = channels
 
     def forward(self, x: Tensor) -> Tensor:
-        generator = self.generator()
+        generator = self.draw_generator()
         if generator is None:
             drop = nn.functional.dropout2d if self.channels else nn.functional.dropout
             return drop(x, self.p, self.training)
-        return x * self.noise(x.shape[1:], generator).to(x)
+        return x * self.sample_noise(x.shape[1:], generator).to(x)
 
-    def noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    def sample_noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
         """``mask / (1 - p)`` for rows of this shape."""
-        drawn = (shape[0], *(1,) * (len(shape) - 1)) if self.channels else tuple(shape)
-        kept = torch.rand(drawn, generator=generator, dtype=torch.float64) >= self.p
-        return kept / (1 - self.p)
+        mask_shape = (shape[0], *(1,) * (len(shape) - 1)) if self.channels else tuple(shape)
+        mask = torch.rand(mask_shape, generator=generator, dtype=torch.float64) >= self.p
+        return mask / (1 - self.p)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, channels={self.channels}"
 
 
-@described
+@configurable
 class GaussianEncoder(nn.Module):
     """``z ~ N(m, s^2), (m, s) = E(x, u)``: an encoder of twice the width, then `GaussianCode`."""
 
@@ -144,7 +146,7 @@ class GaussianEncoder(nn.Module):
 
     def fit_index(self, x: Tensor, index: Tensor) -> None:
         """Fits the encoder along the index, where it has a layer that follows it."""
-        if isinstance(self.body, FollowsIndex):
+        if isinstance(self.body, SupportsFitIndex):
             self.body.fit_index(x, index)
 
     def forward(self, x: Tensor, *index: Tensor) -> Tensor:
@@ -152,7 +154,7 @@ class GaussianEncoder(nn.Module):
         return z
 
 
-def monte_carlo(module: M) -> M:
+def convert_dropout(module: M) -> M:
     """Makes torch's dropout layers below the module `MonteCarloDropout`; gives the module back.
 
     Training stays as it is, bit for bit; what was dropout for training alone is now also drawn in
@@ -161,18 +163,18 @@ def monte_carlo(module: M) -> M:
     for parent in list(module.modules()):
         for name, layer in parent.named_children():
             if isinstance(layer, nn.Dropout | nn.Dropout2d):
-                drawn = MonteCarloDropout(layer.p, channels=isinstance(layer, nn.Dropout2d))
-                setattr(parent, name, drawn.train(layer.training))
+                replacement = MonteCarloDropout(layer.p, channels=isinstance(layer, nn.Dropout2d))
+                setattr(parent, name, replacement.train(layer.training))
     return module
 
 
 def is_stochastic(module: nn.Module) -> bool:
     """Whether the module has a layer that can be drawn."""
-    return bool(_layers(module))
+    return bool(_stochastic_layers(module))
 
 
 @contextmanager
-def drawing(module: nn.Module, draw: int) -> Iterator[None]:
+def fixed_draw(module: nn.Module, draw: int) -> Iterator[None]:
     """Inside, every stochastic layer of the module gives draw number ``draw``, for all rows alike.
 
     The numbers depend on the draw and on the layer's place among the others, on nothing else: so a
@@ -180,15 +182,15 @@ def drawing(module: nn.Module, draw: int) -> Iterator[None]:
     """
     seeds: dict[nn.Module, int] = {
         layer: int(np.random.SeedSequence((draw, place)).generate_state(1)[0])
-        for place, layer in enumerate(_layers(module))
+        for place, layer in enumerate(_stochastic_layers(module))
     }
-    token = _SEEDS.set({**_SEEDS.get(), **seeds})
+    token = _LAYER_SEEDS.set({**_LAYER_SEEDS.get(), **seeds})
     try:
         yield
     finally:
-        _SEEDS.reset(token)
+        _LAYER_SEEDS.reset(token)
 
 
-def _layers(module: nn.Module) -> list[StochasticLayer]:
+def _stochastic_layers(module: nn.Module) -> list[StochasticLayer]:
     """Each stochastic layer once, in the order in which the module holds them."""
     return [layer for layer in module.modules() if isinstance(layer, StochasticLayer)]

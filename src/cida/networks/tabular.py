@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from cida.coordinates.windows import IndexWindows
 from cida.networks.affine import IndexAffine
 from cida.networks.mlp import MLP
-from cida.networks.windows import IndexWindows
-from cida.networks.words import described
+from cida.networks.serialization import configurable
 
 __all__ = ["TabularEncoder"]
 
-WIDEST_EMBEDDING = 16
+MAX_EMBEDDING_WIDTH = 16
 
 
-@described
+@configurable
 class TabularEncoder(nn.Module):
     """``z = E(A(u) (x - m(u)) / s(u), holes, categories)``: the tabular twin of the transformer.
 
@@ -42,14 +42,14 @@ class TabularEncoder(nn.Module):
     ) -> None:
         super().__init__()
         window = window and numbers > 0  # categories have no level and no scale
-        self.parts = [numbers, len(indicators), len(sizes)]
+        self.split_sizes = [numbers, len(indicators), len(sizes)]
         self.indicators = list(indicators)
         self.windows = IndexWindows(numbers, index_width) if window else None
         self.affine = IndexAffine(numbers, index_width) if window else None
         self.embeddings = nn.ModuleList(
-            nn.Embedding(size, min(WIDEST_EMBEDDING, (size + 1) // 2)) for size in sizes
+            nn.Embedding(size, min(MAX_EMBEDDING_WIDTH, (size + 1) // 2)) for size in sizes
         )
-        width = numbers + len(indicators) + sum(e.embedding_dim for e in self._tables())
+        width = numbers + len(indicators) + sum(e.embedding_dim for e in self._embedding_tables())
         self.drop = nn.Dropout(dropout)
         self.line = nn.Linear(width, encoding_width)
         self.body = MLP(width, hidden, encoding_width, dropout=dropout)
@@ -57,26 +57,28 @@ class TabularEncoder(nn.Module):
     def fit_index(self, x: Tensor, index: Tensor) -> None:
         """Finds the windows in all rows; labels are not seen."""
         if self.windows is not None:
-            numbers, holes, _ = self._split(x)
-            self.windows.fit(numbers, index, ~holes)
+            numbers, is_missing, _ = self._split(x)
+            self.windows.fit(numbers, index, ~is_missing)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
-        numbers, holes, codes = self._split(x)
+        numbers, is_missing, codes = self._split(x)
         if self.windows is not None and self.affine is not None:
             numbers = self.affine(self.windows(numbers, index), index)
-        numbers = numbers.masked_fill(holes, 0.0)
-        looked_up = [table(code) for table, code in zip(self._tables(), codes, strict=True)]
-        indicators = holes[:, self.indicators].to(numbers)
-        h = self.drop(torch.cat([numbers, indicators, *looked_up], dim=1))
+        numbers = numbers.masked_fill(is_missing, 0.0)
+        embedded = [
+            table(code) for table, code in zip(self._embedding_tables(), codes, strict=True)
+        ]
+        indicators = is_missing[:, self.indicators].to(numbers)
+        h = self.drop(torch.cat([numbers, indicators, *embedded], dim=1))
         z: Tensor = self.line(h) + self.body(h)
         return z
 
     def _split(self, x: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
         """The numbers, which of them are missing, and the codes of each category."""
-        numbers, indicators, codes = torch.split(x.flatten(1), self.parts, dim=1)
-        holes = torch.zeros_like(numbers, dtype=torch.bool)
-        holes[:, self.indicators] = indicators > 0.5
-        return numbers, holes, list(codes.long().unbind(1))
+        numbers, indicators, codes = torch.split(x.flatten(1), self.split_sizes, dim=1)
+        is_missing = torch.zeros_like(numbers, dtype=torch.bool)
+        is_missing[:, self.indicators] = indicators > 0.5
+        return numbers, is_missing, list(codes.long().unbind(1))
 
-    def _tables(self) -> list[nn.Embedding]:
+    def _embedding_tables(self) -> list[nn.Embedding]:
         return [table for table in self.embeddings if isinstance(table, nn.Embedding)]

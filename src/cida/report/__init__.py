@@ -1,8 +1,8 @@
 """Reports: one self-contained HTML file to open, send and keep, made from the folders of runs."""
 
 from cida.report.files import write_report
-from cida.report.page import Page, report_page
-from cida.report.runs import Run, Runs, read_runs
-from cida.report.story import Story
+from cida.report.page import Page, render_report
+from cida.report.runs import Run, RunCollection, read_runs
+from cida.report.story import Manifest
 
-__all__ = ["Page", "Run", "Runs", "Story", "read_runs", "report_page", "write_report"]
+__all__ = ["Manifest", "Page", "Run", "RunCollection", "read_runs", "render_report", "write_report"]

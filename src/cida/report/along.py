@@ -8,169 +8,235 @@ from typing import Any
 
 import numpy as np
 
-from cida.benchmarks.runner import Row
-from cida.benchmarks.tables import Cells
-from cida.diagnostics.view import View
-from cida.report.chapters import Method, Task
-from cida.report.maps import map_along, target_words
-from cida.report.parts import Part, charts_of, figure, folded, legend, soft, table, wide
-from cida.report.svg import Band, Chart, Series, line_chart, together
-from cida.report.ticks import axis_name, first_column, index_words, number_words, turn_ticks
+from cida.benchmarks.runner import RunResult
+from cida.benchmarks.tables import TableLine
+from cida.report.chapters import MethodView, TaskView
+from cida.report.maps import build_map_section, format_target_score
+from cida.report.parts import (
+    Section,
+    render_details,
+    render_figure,
+    render_legend,
+    render_note,
+    render_panels,
+    render_scrollable,
+    render_table,
+)
+from cida.report.svg import Band, Chart, Series, facet, line_chart
+from cida.report.ticks import (
+    axis_name,
+    first_index_column,
+    format_number,
+    index_formatter,
+    periodic_ticks,
+)
+from cida.runs.snapshot import Snapshot
 
-__all__ = ["accuracy_along", "source_bands"]
+__all__ = ["build_accuracy_section", "find_source_bands"]
 
 Array = np.ndarray[Any, Any]
 
-STRETCHES = 60  # that the index range is cut into, to see where the source is
-FLOORS = (0.0, 0.5, 0.8)  # of an axis of accuracies
-LOWEST = -1.0  # of R2: a worse one is drawn there
-LARGE = (820.0, 360.0)
-MOST_LINES = 3  # that can be told apart with their bands in one chart
+N_SOURCE_BAND_BINS = 60  # that the index range is cut into, to see where the source is
+SCORE_AXIS_FLOORS = (0.0, 0.5, 0.8)  # of an axis of accuracies
+MIN_DRAWN_R2 = -1.0  # of R2: a worse one is drawn there
+LARGE_CHART_SIZE = (820.0, 360.0)
+MAX_BANDED_LINES = 3  # that can be told apart with their bands in one chart
 
 
-def accuracy_along(task: Task, level: int) -> Part | None:
+def build_accuracy_section(task: TaskView, level: int) -> Section | None:
     """What each method is worth along u; nothing for runs that were not scored."""
-    scored = [method for method in task.methods if method.rows]
-    if not scored:
+    scored_methods = [method for method in task.methods if method.results]
+    if not scored_methods:
         return None
-    cells = scored[0].rows[0].by_index
+    cells = scored_methods[0].results[0].by_index
     if cells and isinstance(cells[0]["lo"], list):
-        return map_along(task, level) if len(cells[0]["lo"]) == 2 else None
-    return _lines(task, scored, level) if cells else None
+        return build_map_section(task, level) if len(cells[0]["lo"]) == 2 else None
+    return _build_line_section(task, scored_methods, level) if cells else None
 
 
 # --- an index of one number ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Course:
+class _ScoreCurve:
     """The scores of a method: where, their mean over seeds, the worst and the best."""
 
     x: list[float]
     mean: list[float]
     worst: list[float]
     best: list[float]
-    seeds: int
+    n_seeds: int
 
 
-def _lines(task: Task, scored: Sequence[Method], level: int) -> Part:
-    view, what = task.view, _metric(task)
-    courses = {method.key: _course(method.rows) for method in scored}
-    cells = [cell for method in scored for row in method.rows for cell in row.by_index]
-    ends = (min(cell["lo"] for cell in cells), max(cell["hi"] for cell in cells))
-    bands = source_bands(view) if view is not None else []
-    if bands and view is not None:  # where only the target was scored, the source is beside it
-        u = first_column(view)
-        ends = (min(ends[0], float(u.min())), max(ends[1], float(u.max())))
-    turn = turn_ticks(view, 8)
-    if turn:
-        ends = (min(ends[0], turn[0]), max(ends[1], turn[-1]))
-    lowest = min(min(course.worst) for course in courses.values())
-    y_range = (_floor(lowest), 1.0)
-    series = [_series(method, courses[method.key]) for method in scored]
-    shape: dict[str, Any] = {
-        "x_name": axis_name(view), "y_name": what, "y_range": y_range, "bands": bands,
-        "x_range": ends, "x_words": index_words(view), "percent": True,
-    }  # fmt: skip
-    label = f"{what} against {axis_name(view)}. " + _words(scored, courses)
-    whole = line_chart(series, label, size=LARGE, named=True, x_ticks=turn, **shape)
-    seeds = max(course.seeds for course in courses.values())
+def _build_line_section(
+    task: TaskView, scored_methods: Sequence[MethodView], level: int
+) -> Section:
+    snapshot, metric_name = task.snapshot, _metric_name(task)
+    curves = {method.key: _score_curve(method.results) for method in scored_methods}
+    cells = [cell for method in scored_methods for row in method.results for cell in row.by_index]
+    x_range = (min(cell["lo"] for cell in cells), max(cell["hi"] for cell in cells))
+    bands = find_source_bands(snapshot) if snapshot is not None else []
+    if bands and snapshot is not None:  # where only the target was scored, the source is beside it
+        u = first_index_column(snapshot)
+        x_range = (min(x_range[0], float(u.min())), max(x_range[1], float(u.max())))
+    x_ticks = periodic_ticks(snapshot, 8)
+    if x_ticks:
+        x_range = (min(x_range[0], x_ticks[0]), max(x_range[1], x_ticks[-1]))
+    min_score = min(min(course.worst) for course in curves.values())
+    y_range = (_axis_floor(min_score), 1.0)
+    series = [_series(method, curves[method.key]) for method in scored_methods]
+    chart_options: dict[str, Any] = {
+        "x_name": axis_name(snapshot),
+        "y_name": metric_name,
+        "y_range": y_range,
+        "bands": bands,
+        "x_range": x_range,
+        "x_words": index_formatter(snapshot),
+        "percent": True,
+    }
+    label = f"{metric_name} against {axis_name(snapshot)}. " + _describe_lines(
+        scored_methods, curves
+    )
+    full_chart = line_chart(
+        series, label, size=LARGE_CHART_SIZE, show_names=True, x_ticks=x_ticks, **chart_options
+    )
+    seeds = max(course.n_seeds for course in curves.values())
     note = "" if seeds == 1 else f" Bands run from the worst to the best of {seeds} seeds."
-    shaded = " The source is shaded." if bands else ""
-    html = soft(f"The mean in each cell along {axis_name(view)}.{note}{shaded}")
-    chart = wide(whole.inline(), f"{what} against {axis_name(view)}, chart")
-    many = len(scored) > MOST_LINES
-    kind = "big many" if many else "big"  # bands of many hide each other: one at a time is shown
-    html += f"<figure class='{kind}'>{legend(series, 'Methods, to show or hide')}{chart}</figure>"
-    bare = [replace(line, spread=None) for line in series] if many else series
-    figures = {"accuracy": line_chart(bare, label, size=LARGE, named=True, x_ticks=turn, **shape)}
-    if many:
-        panels = [(m, _panel(m, courses[m.key], scored[0], courses, shape)) for m in scored]
-        made = [figure(c, m.title, target_words(m), level) for m, c in panels]
-        html += folded("One method at a time", charts_of(made), opened=True)
-        named = [(m.title, c) for m, c in panels]
-        figures["accuracy-by-method"] = together(named, 3, f"{what} of each method")
-    numbers = _table(scored, courses, index_words(view), axis_name(view))
-    html += folded("The same as a table", table(numbers, f"{what} in % along {axis_name(view)}"))
-    return Part(
-        f"{what.capitalize()} along {axis_name(view)}", html, figures, {"accuracy": numbers}
+    source_note = " The source is shaded." if bands else ""
+    html = render_note(f"The mean in each cell along {axis_name(snapshot)}.{note}{source_note}")
+    chart = render_scrollable(
+        full_chart.to_inline_svg(), f"{metric_name} against {axis_name(snapshot)}, chart"
+    )
+    is_crowded = len(scored_methods) > MAX_BANDED_LINES
+    kind = (
+        "big many" if is_crowded else "big"
+    )  # bands of many hide each other: one at a time is shown
+    html += (
+        "<figure "
+        f"class='{kind}'>{render_legend(series, 'Methods, to show or hide')}{chart}</figure>"
+    )
+    plain_series = [replace(line, spread=None) for line in series] if is_crowded else series
+    figures = {
+        "accuracy": line_chart(
+            plain_series,
+            label,
+            size=LARGE_CHART_SIZE,
+            show_names=True,
+            x_ticks=x_ticks,
+            **chart_options,
+        )
+    }
+    if is_crowded:
+        panels = [
+            (m, _panel(m, curves[m.key], scored_methods[0], curves, chart_options))
+            for m in scored_methods
+        ]
+        panel_figures = [
+            render_figure(c, m.title, format_target_score(m), level) for m, c in panels
+        ]
+        html += render_details("One method at a time", render_panels(panel_figures), is_open=True)
+        titled_charts = [(m.title, c) for m, c in panels]
+        figures["accuracy-by-method"] = facet(titled_charts, 3, f"{metric_name} of each method")
+    table_rows = _score_rows(scored_methods, curves, index_formatter(snapshot), axis_name(snapshot))
+    html += render_details(
+        "The same as a table",
+        render_table(table_rows, f"{metric_name} in % along {axis_name(snapshot)}"),
+    )
+    return Section(
+        f"{metric_name.capitalize()} along {axis_name(snapshot)}",
+        html,
+        figures,
+        {"accuracy": table_rows},
     )
 
 
-def _floor(lowest: float) -> float:
+def _axis_floor(min_score: float) -> float:
     """Where the axis begins: at 0, unless all lines are high above it or one is below."""
-    if lowest < 0:
-        return max(LOWEST, lowest)
-    return max((floor for floor in FLOORS if floor <= lowest - 0.02), default=0.0)
+    if min_score < 0:
+        return max(MIN_DRAWN_R2, min_score)
+    return max((floor for floor in SCORE_AXIS_FLOORS if floor <= min_score - 0.02), default=0.0)
 
 
-def _metric(task: Task) -> str:
-    return "R²" if task.regression else "accuracy"
+def _metric_name(task: TaskView) -> str:
+    return "R²" if task.is_regression else "accuracy"
 
 
-def _course(rows: Sequence[Row]) -> _Course:
-    first = rows[0].by_index
-    places = np.array([(cell["lo"] + cell["hi"]) / 2 for cell in first], dtype=float)
+def _score_curve(results: Sequence[RunResult]) -> _ScoreCurve:
+    first = results[0].by_index
+    centers = np.array([(cell["lo"] + cell["hi"]) / 2 for cell in first], dtype=float)
     scores = []
-    for row in rows:
-        there = np.array([(cell["lo"] + cell["hi"]) / 2 for cell in row.by_index], dtype=float)
-        got = np.array([cell["accuracy"] for cell in row.by_index], dtype=float)
-        scores.append(got if len(got) == len(places) else np.interp(places, there, got))
-    found = np.array(scores)
-    mean, worst, best = found.mean(0), found.min(0), found.max(0)
-    return _Course(places.tolist(), mean.tolist(), worst.tolist(), best.tolist(), len(rows))
+    for row in results:
+        own_centers = np.array(
+            [(cell["lo"] + cell["hi"]) / 2 for cell in row.by_index], dtype=float
+        )
+        own_scores = np.array([cell["accuracy"] for cell in row.by_index], dtype=float)
+        scores.append(
+            own_scores
+            if len(own_scores) == len(centers)
+            else np.interp(centers, own_centers, own_scores)
+        )
+    score_matrix = np.array(scores)
+    mean, worst, best = score_matrix.mean(0), score_matrix.min(0), score_matrix.max(0)
+    return _ScoreCurve(centers.tolist(), mean.tolist(), worst.tolist(), best.tolist(), len(results))
 
 
-def _series(method: Method, course: _Course) -> Series:
-    spread = (course.worst, course.best) if course.seeds > 1 else None
-    return Series(method.title, course.x, course.mean, method.style, spread, key=method.key)
+def _series(method: MethodView, curve: _ScoreCurve) -> Series:
+    spread = (curve.worst, curve.best) if curve.n_seeds > 1 else None
+    return Series(method.title, curve.x, curve.mean, method.style, spread, key=method.key)
 
 
 def _panel(
-    method: Method,
-    course: _Course,
-    base: Method,
-    courses: dict[str, _Course],
-    shape: dict[str, Any],
+    method: MethodView,
+    curve: _ScoreCurve,
+    baseline: MethodView,
+    curves: dict[str, _ScoreCurve],
+    chart_options: dict[str, Any],
 ) -> Chart:
     """A method alone, above the first one's line for comparison."""
-    below = courses[base.key]
-    series = [Series(base.title, below.x, below.mean, f"{base.style} faint")]
-    spread = (course.worst, course.best) if course.seeds > 1 else None
-    if method is not base:
-        series.append(Series(method.title, course.x, course.mean, method.style, spread))
+    baseline_curve = curves[baseline.key]
+    series = [
+        Series(baseline.title, baseline_curve.x, baseline_curve.mean, f"{baseline.style} faint")
+    ]
+    spread = (curve.worst, curve.best) if curve.n_seeds > 1 else None
+    if method is not baseline:
+        series.append(Series(method.title, curve.x, curve.mean, method.style, spread))
     else:
-        series = [Series(method.title, course.x, course.mean, method.style, spread)]
-    label = _words([method], courses)
-    few = turn_ticks(method.views[0] if method.views else None, 4)
-    return line_chart(series, label, size=(300, 180), x_ticks=few, **{**shape, "y_name": ""})
+        series = [Series(method.title, curve.x, curve.mean, method.style, spread)]
+    label = _describe_lines([method], curves)
+    x_ticks = periodic_ticks(method.snapshots[0] if method.snapshots else None, 4)
+    return line_chart(
+        series, label, size=(300, 180), x_ticks=x_ticks, **{**chart_options, "y_name": ""}
+    )
 
 
-def _words(methods: Sequence[Method], courses: dict[str, _Course]) -> str:
+def _describe_lines(methods: Sequence[MethodView], curves: dict[str, _ScoreCurve]) -> str:
     """The lines for who does not see them."""
-    told = []
+    sentences = []
     for method in methods:
-        mean = courses[method.key].mean
+        mean = curves[method.key].mean
         low = int(np.argmin(mean))
-        told.append(
+        sentences.append(
             f"{method.title}: from {100 * mean[0]:.0f} % to {100 * mean[-1]:.0f} %, the least "
-            f"{100 * mean[low]:.0f} % at {number_words(courses[method.key].x[low])}"
+            f"{100 * mean[low]:.0f} % at {format_number(curves[method.key].x[low])}"
         )
-    return "; ".join(told) + "."
+    return "; ".join(sentences) + "."
 
 
-def _table(
-    methods: Sequence[Method], courses: dict[str, _Course], words: Any, name: str
-) -> list[Cells]:
+def _score_rows(
+    methods: Sequence[MethodView],
+    curves: dict[str, _ScoreCurve],
+    format_index: Any,
+    index_name: str,
+) -> list[TableLine]:
     """A line a cell, a column a method; of methods with other cells the nearest."""
-    first = courses[methods[0].key].x
+    centers = curves[methods[0].key].x
     lines = []
-    for place in first:
-        line = {name: words(place)}
+    for center in centers:
+        line = {index_name: format_index(center)}
         for method in methods:
-            course = courses[method.key]
-            near = int(np.argmin(np.abs(np.array(course.x) - place)))
-            line[method.title] = f"{100 * course.mean[near]:.1f}"
+            curve = curves[method.key]
+            nearest = int(np.argmin(np.abs(np.array(curve.x) - center)))
+            line[method.title] = f"{100 * curve.mean[nearest]:.1f}"
         lines.append(line)
     return lines
 
@@ -178,29 +244,35 @@ def _table(
 # --- where the source is -------------------------------------------------------------------------
 
 
-def source_bands(view: View) -> list[Band]:
+def find_source_bands(snapshot: Snapshot) -> list[Band]:
     """The stretches along the first index column where most rows are the source's.
 
     On a circle the source may lie on both sides of the seam: then there are two. Where u has a few
     values alone, each stands for its surroundings.
     """
-    u, source = first_column(view), view.source
+    u, source = first_index_column(snapshot), snapshot.source
     values = np.unique(u)
     if not source.any() or source.all() or len(values) < 2:
         return []
-    few = len(values) <= STRETCHES
-    half = float(np.median(np.diff(values))) / 2 if few else 0.0
-    edges = values if few else np.linspace(values[0], values[-1], STRETCHES + 1)[:-1]
-    cell = np.searchsorted(edges, u, side="right") - 1
+    is_discrete = len(values) <= N_SOURCE_BAND_BINS
+    half_step = float(np.median(np.diff(values))) / 2 if is_discrete else 0.0
+    edges = (
+        values if is_discrete else np.linspace(values[0], values[-1], N_SOURCE_BAND_BINS + 1)[:-1]
+    )
+    bins = np.searchsorted(edges, u, side="right") - 1
     bands: list[Band] = []
-    mine: list[Array] = []
+    source_values: list[Array] = []
     for number in range(len(edges) + 1):
-        rows = cell == number
+        rows = bins == number
         if rows.any() and source[rows].mean() > 0.5:
-            mine.append(u[rows & source])
-        elif mine and (rows.any() or number == len(edges)):  # where there is no row nothing ends
-            ours = np.concatenate(mine)
-            low = max(float(ours.min()) - half, float(values[0]))
-            bands.append(Band(low, min(float(ours.max()) + half, float(values[-1])), "source"))
-            mine = []
+            source_values.append(u[rows & source])
+        elif source_values and (
+            rows.any() or number == len(edges)
+        ):  # where there is no row nothing ends
+            band_values = np.concatenate(source_values)
+            low = max(float(band_values.min()) - half_step, float(values[0]))
+            bands.append(
+                Band(low, min(float(band_values.max()) + half_step, float(values[-1])), "source")
+            )
+            source_values = []
     return bands

@@ -10,49 +10,63 @@ from typing import Any
 
 import numpy as np
 
-from cida.diagnostics.expected import Expected
-from cida.diagnostics.view import Plane, Turned, View
-from cida.space import Periodic, Space
+from cida.runs.snapshot import PlaneMap, RotatedImages, Snapshot
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import Periodic, Space
 
-__all__ = ["assets", "explorer", "explorer_data", "explorer_section"]
+__all__ = ["build_explorer_data", "render_assets", "render_explorer", "render_explorer_section"]
 
 Array = np.ndarray[Any, Any]
-Words = dict[str, Any]
+JsonObject = dict[str, Any]
 
-SCRIPTS = (
-    "numbers.js", "marching.js", "colours.js", "pictures.js", "digits.js", "dial.js", "pad.js",
-    "slider.js", "legend.js", "panel.js", "explorer.js",
-)  # fmt: skip
-STYLES = ("explorer.css",)
-MOST_COLUMNS = 4  # of the index that have a slider
-MOST_BARS = 10  # of classes; those beyond share one
+SCRIPT_FILES = (
+    "numbers.js",
+    "marching.js",
+    "colours.js",
+    "pictures.js",
+    "digits.js",
+    "dial.js",
+    "pad.js",
+    "slider.js",
+    "legend.js",
+    "panel.js",
+    "explorer.js",
+)
+STYLE_FILES = ("explorer.css",)
+MAX_INDEX_SLIDERS = 4  # of the index that have a slider
+MAX_CLASS_BARS = 10  # of classes; those beyond share one
 INTRODUCTION = (
     "Move the index, or let it play. Bright rows are near it, and all figures are of the rows near "
     "it, weighted by how near. The line on top of a panel is the same figure along the whole index."
 )
-SHOWN = 3  # runs at first
-APART = 0.04  # of the range: source rows that are closer have nothing between them
-MOST_SURE = 30.0  # the largest log-odds on a plane
-UNKNOWN = 65535  # in 16 bits
+N_RUNS_SHOWN_FIRST = 3  # runs at first
+MIN_GAP_SHARE = 0.04  # of the range: source rows that are closer have nothing between them
+MAX_ABS_LOG_ODDS = 30.0  # the largest log-odds on a plane
+NAN_CODE = 65535  # in 16 bits
 
 
-def explorer(views: Mapping[str, View], first: Sequence[str] = ()) -> str:
+def render_explorer(snapshots: Mapping[str, Snapshot], shown_first: Sequence[str] = ()) -> str:
     """The section for runs by their titles, whole in itself; nothing if there are no views.
 
     ``first`` are the titles shown at first: if not given, the best of those that saw no target
     label, Source-Only and one more.
     """
-    return explorer_section(views, first) + assets() if views else ""
+    return render_explorer_section(snapshots, shown_first) + render_assets() if snapshots else ""
 
 
-def explorer_section(
-    views: Mapping[str, View], first: Sequence[str] = (), place: str = "explorer", level: int = 2
+def render_explorer_section(
+    snapshots: Mapping[str, Snapshot],
+    shown_first: Sequence[str] = (),
+    anchor: str = "explorer",
+    level: int = 2,
 ) -> str:
     """One of several explorers of a page, which needs the `assets` behind the last of them."""
-    words = json.dumps(explorer_data(views, first), ensure_ascii=False, separators=(",", ":"))
-    safe = words.replace("<", "\\u003c")  # so that no name can end the script
+    data = json.dumps(
+        build_explorer_data(snapshots, shown_first), ensure_ascii=False, separators=(",", ":")
+    )
+    safe = data.replace("<", "\\u003c")  # so that no name can end the script
     return (
-        f'<section class="explorer" aria-labelledby="{place}"><h{level} id="{place}">Explorer'
+        f'<section class="explorer" aria-labelledby="{anchor}"><h{level} id="{anchor}">Explorer'
         f'</h{level}><p class="soft">{INTRODUCTION}</p>'
         f'<script type="application/json" class="explorer-data">{safe}</script>'
         "<noscript><p>The explorer needs JavaScript, which is in this file.</p></noscript>"
@@ -60,9 +74,9 @@ def explorer_section(
     )
 
 
-def assets() -> str:
+def render_assets() -> str:
     """The explorer's style and script, as the page holds them."""
-    style, script = ("\n".join(map(_asset, names)) for names in (STYLES, SCRIPTS))
+    style, script = ("\n".join(map(_asset, names)) for names in (STYLE_FILES, SCRIPT_FILES))
     return (
         f'<style>\n{style}</style>\n<script>\n(() => {{\n"use strict";\n{script}}})();\n</script>'
     )
@@ -72,20 +86,26 @@ def _asset(name: str) -> str:
     return files("cida.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def explorer_data(views: Mapping[str, View], first: Sequence[str] = ()) -> Words:
+def build_explorer_data(
+    snapshots: Mapping[str, Snapshot], shown_first: Sequence[str] = ()
+) -> JsonObject:
     """All that the page's script knows: index columns, classes, runs, and each array once."""
-    arrays = _Arrays()
-    every = list(views.values())
-    columns = _columns(every)
-    classes = _all_classes(every)
-    bars = _bars(every)
-    shown = tuple(first) or _first_shown(views)
+    arrays = _ArrayStore()
+    all_snapshots = list(snapshots.values())
+    columns = _columns(all_snapshots)
+    classes = _all_classes(all_snapshots)
+    bars = _classes_with_bars(all_snapshots)
+    shown_titles = tuple(shown_first) or _first_shown(snapshots)
     return {
         "columns": columns,
         "classes": classes,
         "runs": [
-            {"title": title, "shown": title in shown, **_run(view, columns, classes, bars, arrays)}
-            for title, view in views.items()
+            {
+                "title": title,
+                "shown": title in shown_titles,
+                **_run_data(view, columns, classes, bars, arrays),
+            }
+            for title, view in snapshots.items()
         ],
         "arrays": arrays.packed,
     }
@@ -94,66 +114,79 @@ def explorer_data(views: Mapping[str, View], first: Sequence[str] = ()) -> Words
 # --- arrays --------------------------------------------------------------------------------------
 
 
-class _Arrays:
+class _ArrayStore:
     """Numbers in 8 or 16 bits, each array once: rows are often the same for all runs."""
 
     def __init__(self) -> None:
-        self.packed: list[Words] = []
-        self._number: dict[str, int] = {}
+        self.packed: list[JsonObject] = []
+        self._position_by_key: dict[str, int] = {}
 
     def add(self, values: Array, bits: int, low: float, high: float) -> int:
         """``value = low + step * code``, the code in so many bits; 16 have one for NaN."""
-        codes = 255 if bits == 8 else UNKNOWN - 1
+        codes = 255 if bits == 8 else NAN_CODE - 1
         step = (high - low) / codes
-        known = np.isfinite(values)
-        inside = np.where(known, values, low).astype(np.float64)
-        code = np.rint((inside - low) / step) if step > 0 else np.zeros(inside.shape)
-        code = np.where(known, np.clip(code, 0, codes), UNKNOWN)
+        is_finite = np.isfinite(values)
+        finite_values = np.where(is_finite, values, low).astype(np.float64)
+        code = np.rint((finite_values - low) / step) if step > 0 else np.zeros(finite_values.shape)
+        code = np.where(is_finite, np.clip(code, 0, codes), NAN_CODE)
         data = code.astype("<u1" if bits == 8 else "<u2").tobytes()
-        words = {
+        entry = {
             "bits": bits,
             "shape": list(values.shape),
             "low": low,
             "step": step,
             "data": b64encode(data).decode(),
         }
-        key = json.dumps(words)
-        if key not in self._number:
-            self._number[key] = len(self.packed)
-            self.packed.append(words)
-        return self._number[key]
+        key = json.dumps(entry)
+        if key not in self._position_by_key:
+            self._position_by_key[key] = len(self.packed)
+            self.packed.append(entry)
+        return self._position_by_key[key]
 
-    def spread(self, values: Array, bits: int = 16) -> int:
+    def add_scaled(self, values: Array, bits: int = 16) -> int:
         """The same, from the least value to the greatest."""
-        known = values[np.isfinite(values)]
-        low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+        finite_values = values[np.isfinite(values)]
+        low, high = (
+            (float(finite_values.min()), float(finite_values.max()))
+            if finite_values.size
+            else (0.0, 0.0)
+        )
         return self.add(values, bits, low, high)
 
-    def shares(self, values: Array) -> int:
+    def add_shares(self, values: Array) -> int:
         """Numbers from 0 to 1."""
         return self.add(values, 8, 0.0, 1.0)
 
-    def whole(self, values: Array) -> int:
+    def add_integers(self, values: Array) -> int:
         """Whole numbers from 0 up, or NaN."""
-        return self.add(values.astype(np.float64), 16, 0.0, float(UNKNOWN - 1))
+        return self.add(values.astype(np.float64), 16, 0.0, float(NAN_CODE - 1))
 
 
 # --- the index -----------------------------------------------------------------------------------
 
 
-def _columns(views: Sequence[View]) -> list[Words]:
+def _columns(snapshots: Sequence[Snapshot]) -> list[JsonObject]:
     """Of each index column its name, range, period (0 on a line), and where the source is."""
-    view = views[0]
-    u, source = np.concatenate([v.u for v in views]), np.concatenate([v.source for v in views])
+    snapshot = snapshots[0]
+    u, source = (
+        np.concatenate([v.u for v in snapshots]),
+        np.concatenate([v.source for v in snapshots]),
+    )
     return [
-        _column(view.index[k], any(view.dates[k : k + 1]), _period(views, k), u[:, k], source)
-        for k in range(min(u.shape[1], MOST_COLUMNS))
+        _column(
+            snapshot.index_names[k],
+            any(snapshot.is_date[k : k + 1]),
+            _period(snapshots, k),
+            u[:, k],
+            source,
+        )
+        for k in range(min(u.shape[1], MAX_INDEX_SLIDERS))
     ]
 
 
-def _column(name: str, date: bool, period: float, u: Array, source: Array) -> Words:
+def _column(name: str, date: bool, period: float, u: Array, source: Array) -> JsonObject:
     low, high = (0.0, period) if period else (float(u.min()), float(u.max()))
-    ranges = source_ranges(u, source.astype(bool), period)
+    ranges = find_source_ranges(u, source.astype(bool), period)
     return {
         "name": name,
         "low": low,
@@ -161,41 +194,45 @@ def _column(name: str, date: bool, period: float, u: Array, source: Array) -> Wo
         "period": period,
         "date": date,
         "source": ranges,
-        "start": _far_away(low, high, period, ranges),
+        "start": _middle_of_widest_gap(low, high, period, ranges),
     }
 
 
-def _period(views: Sequence[View], column: int) -> float:
+def _period(snapshots: Sequence[Snapshot], column: int) -> float:
     """The column's period, if one of the runs takes it for a circle."""
-    spaces: Iterable[Space] = (view.space.columns[column] for view in views)
+    spaces: Iterable[Space] = (view.space.column_spaces[column] for view in snapshots)
     return max((s.period for s in spaces if isinstance(s, Periodic)), default=0.0)
 
 
-def source_ranges(u: Array, source: Array, period: float) -> list[list[float]]:
+def find_source_ranges(u: Array, source: Array, period: float) -> list[list[float]]:
     """Stretches of u with source rows: parted where there are target rows and no source for long.
 
     On a circle an end may be beyond the period.
     """
     values = np.mod(u, period) if period else u
-    mine, others = np.unique(values[source]), np.unique(values[~source])
-    if not len(mine):
+    source_values, target_values = np.unique(values[source]), np.unique(values[~source])
+    if not len(source_values):
         return []
-    whole = period or float(values.max() - values.min())
-    following = np.append(mine[1:], mine[0] + whole if period else np.inf)
-    beyond = np.append(others, others + whole) if period else others
-    between = np.searchsorted(beyond, following) > np.searchsorted(beyond, mine, side="right")
-    parted = (following - mine > APART * whole) & between
+    extent = period or float(values.max() - values.min())
+    next_values = np.append(source_values[1:], source_values[0] + extent if period else np.inf)
+    target_around = np.append(target_values, target_values + extent) if period else target_values
+    has_target_between = np.searchsorted(target_around, next_values) > np.searchsorted(
+        target_around, source_values, side="right"
+    )
+    is_gap = (next_values - source_values > MIN_GAP_SHARE * extent) & has_target_between
     if not period:
-        parted[-1] = True
-    if not parted.any():
+        is_gap[-1] = True
+    if not is_gap.any():
         return [[0.0, period]]
-    ends = np.flatnonzero(parted)
-    starts = (np.roll(ends, 1) + 1) % len(mine)
-    pairs = zip(mine[starts].tolist(), mine[ends].tolist(), strict=True)
-    return [[lo, hi + whole if hi < lo else hi] for lo, hi in pairs]
+    ends = np.flatnonzero(is_gap)
+    starts = (np.roll(ends, 1) + 1) % len(source_values)
+    pairs = zip(source_values[starts].tolist(), source_values[ends].tolist(), strict=True)
+    return [[lo, hi + extent if hi < lo else hi] for lo, hi in pairs]
 
 
-def _far_away(low: float, high: float, period: float, ranges: list[list[float]]) -> float:
+def _middle_of_widest_gap(
+    low: float, high: float, period: float, ranges: list[list[float]]
+) -> float:
     """The middle of the longest stretch without source: where there is something to see."""
     if not ranges:
         return (low + high) / 2
@@ -204,8 +241,8 @@ def _far_away(low: float, high: float, period: float, ranges: list[list[float]])
         gaps = [(edges[k], edges[(k + 1) % len(edges)]) for k in range(1, len(edges), 2)]
         gaps = [(lo, hi + period if hi < lo else hi) for lo, hi in gaps]
     else:
-        around = sorted([low, high, *edges])
-        gaps = list(zip(around[::2], around[1::2], strict=True))
+        bounds = sorted([low, high, *edges])
+        gaps = list(zip(bounds[::2], bounds[1::2], strict=True))
     lo, hi = max(gaps, key=lambda gap: gap[1] - gap[0])
     return float(np.mod((lo + hi) / 2, period)) if period else (lo + hi) / 2
 
@@ -213,39 +250,39 @@ def _far_away(low: float, high: float, period: float, ranges: list[list[float]])
 # --- classes -------------------------------------------------------------------------------------
 
 
-def _all_classes(views: Sequence[View]) -> list[str] | None:
+def _all_classes(snapshots: Sequence[Snapshot]) -> list[str] | None:
     """The names of all classes, in their order; None where numbers are predicted."""
-    if any(view.classes is None for view in views):
+    if any(view.classes is None for view in snapshots):
         return None
-    return list(dict.fromkeys(name for view in views for name in view.classes or ()))
+    return list(dict.fromkeys(name for view in snapshots for name in view.classes or ()))
 
 
-def _bars(views: Sequence[View]) -> set[str]:
+def _classes_with_bars(snapshots: Sequence[Snapshot]) -> set[str]:
     """Classes with a bar of their own: all, or those that are predicted most."""
-    weight: dict[str, float] = {}
-    for view in views:
-        for name, share in zip(view.classes or (), view.predicted.mean(0), strict=False):
-            weight[name] = weight.get(name, 0.0) + float(share)
-    most = MOST_BARS if len(weight) <= MOST_BARS else MOST_BARS - 1
-    return set(sorted(weight, key=lambda name: -weight[name])[:most])
+    mean_share: dict[str, float] = {}
+    for snapshot in snapshots:
+        for name, share in zip(snapshot.classes or (), snapshot.predicted.mean(0), strict=False):
+            mean_share[name] = mean_share.get(name, 0.0) + float(share)
+    max_bars = MAX_CLASS_BARS if len(mean_share) <= MAX_CLASS_BARS else MAX_CLASS_BARS - 1
+    return set(sorted(mean_share, key=lambda name: -mean_share[name])[:max_bars])
 
 
-def _first_shown(views: Mapping[str, View]) -> tuple[str, ...]:
+def _first_shown(snapshots: Mapping[str, Snapshot]) -> tuple[str, ...]:
     """The best, Source-Only and the next: as far as the truth is known, else the first ones."""
-    plain = [t for t in views if "source-only" in t.lower()][:1]
-    others = [t for t in views if t not in plain and "oracle" not in t.lower()]
-    ranked = sorted(others, key=lambda title: -_merit(views[title])) or list(views)
+    source_only = [t for t in snapshots if "source-only" in t.lower()][:1]
+    others = [t for t in snapshots if t not in source_only and "oracle" not in t.lower()]
+    ranked = sorted(others, key=lambda title: -_target_score(snapshots[title])) or list(snapshots)
     best, rest = ranked[:1], ranked[1:]
-    return tuple(dict.fromkeys([*best, *plain, *rest, *views]))[:SHOWN]
+    return tuple(dict.fromkeys([*best, *source_only, *rest, *snapshots]))[:N_RUNS_SHOWN_FIRST]
 
 
-def _merit(view: View) -> float:
+def _target_score(snapshot: Snapshot) -> float:
     """The share of target rows that are right, or how little numbers are off; 0 if nobody knows."""
-    rows = np.isfinite(view.truth) & ~view.source.astype(bool)
+    rows = np.isfinite(snapshot.truth) & ~snapshot.source.astype(bool)
     if not rows.any():
         return 0.0
-    truth, predicted = view.truth[rows], view.predicted[rows]
-    if view.classes is None:
+    truth, predicted = snapshot.truth[rows], snapshot.predicted[rows]
+    if snapshot.classes is None:
         return -float(np.abs(predicted[:, 0] - truth).mean())
     return float((predicted.argmax(1) == truth).mean())
 
@@ -253,56 +290,60 @@ def _merit(view: View) -> float:
 # --- runs ----------------------------------------------------------------------------------------
 
 
-def _run(
-    view: View,
-    columns: Sequence[Words],
+def _run_data(
+    snapshot: Snapshot,
+    columns: Sequence[JsonObject],
     classes: list[str] | None,
     bars: set[str],
-    arrays: _Arrays,
-) -> Words:
-    found = {
-        "u": [_index(view.u[:, k], column, arrays) for k, column in enumerate(columns)],
-        "source": arrays.whole(view.source),
-        "cloud": None if view.z is None else arrays.spread(_components(view.z)),
-        "plane": None if view.plane is None else _plane(view.plane, classes is None, arrays),
-        "expected": [_expected(cell) for cell in view.expected],
+    arrays: _ArrayStore,
+) -> JsonObject:
+    run_data = {
+        "u": [_add_index(snapshot.u[:, k], column, arrays) for k, column in enumerate(columns)],
+        "source": arrays.add_integers(snapshot.source),
+        "cloud": None
+        if snapshot.z is None
+        else arrays.add_scaled(_principal_components(snapshot.z)),
+        "plane": None
+        if snapshot.plane is None
+        else _plane_data(snapshot.plane, classes is None, arrays),
+        "expected": [_expected_data(cell) for cell in snapshot.expected],
     }
-    if classes is None or view.classes is None:
-        found["predicted"] = arrays.spread(view.predicted[:, 0])
-        found["truth"] = arrays.spread(view.truth)
-        return found
-    code = np.array([classes.index(name) for name in view.classes], dtype=np.float64)
-    drawn = [k for k, name in enumerate(view.classes) if name in bars]
-    found["predicted"] = arrays.whole(code[view.predicted.argmax(1)])
-    found["truth"] = arrays.whole(_recoded(view.truth, code))
-    found["bars"] = code[drawn].astype(int).tolist()
-    found["probabilities"] = arrays.shares(view.predicted[:, drawn])
-    if view.turned is not None:
-        found["turned"] = _turned(view.turned, view.classes, code, arrays)
-    return found
+    if classes is None or snapshot.classes is None:
+        run_data["predicted"] = arrays.add_scaled(snapshot.predicted[:, 0])
+        run_data["truth"] = arrays.add_scaled(snapshot.truth)
+        return run_data
+    code = np.array([classes.index(name) for name in snapshot.classes], dtype=np.float64)
+    bar_columns = [k for k, name in enumerate(snapshot.classes) if name in bars]
+    run_data["predicted"] = arrays.add_integers(code[snapshot.predicted.argmax(1)])
+    run_data["truth"] = arrays.add_integers(_recode(snapshot.truth, code))
+    run_data["bars"] = code[bar_columns].astype(int).tolist()
+    run_data["probabilities"] = arrays.add_shares(snapshot.predicted[:, bar_columns])
+    if snapshot.rotated_images is not None:
+        run_data["turned"] = _rotated_data(snapshot.rotated_images, snapshot.classes, code, arrays)
+    return run_data
 
 
-def _index(u: Array, column: Words, arrays: _Arrays) -> int:
+def _add_index(u: Array, column: JsonObject, arrays: _ArrayStore) -> int:
     period = column["period"]
     return arrays.add(np.mod(u, period) if period else u, 16, column["low"], column["high"])
 
 
-def _recoded(truth: Array, code: Array) -> Array:
-    known = np.isfinite(truth)
-    return np.where(known, code[np.where(known, truth, 0).astype(int)], np.nan)
+def _recode(truth: Array, code: Array) -> Array:
+    is_labelled = np.isfinite(truth)
+    return np.where(is_labelled, code[np.where(is_labelled, truth, 0).astype(int)], np.nan)
 
 
-def _components(z: Array) -> Array:
+def _principal_components(z: Array) -> Array:
     """The first two principal components of z, each with its largest loading positive."""
     flat = z.reshape(len(z), -1).astype(np.float64)
     centred = flat - flat.mean(0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
     signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(1)])
-    found = centred @ (axes * signs[:, None]).T
-    return np.pad(found, ((0, 0), (0, 2 - found.shape[1])))
+    projected = centred @ (axes * signs[:, None]).T
+    return np.pad(projected, ((0, 0), (0, 2 - projected.shape[1])))
 
 
-def _plane(plane: Plane, regression: bool, arrays: _Arrays) -> Words:
+def _plane_data(plane: PlaneMap, regression: bool, arrays: _ArrayStore) -> JsonObject:
     """Log-odds: between nodes and stops a boundary moves, and does not fade over."""
     left, right, bottom, top = (float(side) for side in plane.box)
     return {
@@ -310,33 +351,35 @@ def _plane(plane: Plane, regression: bool, arrays: _Arrays) -> Words:
         "across": arrays.add(plane.x[:, 0], 16, left, right),
         "up": arrays.add(plane.x[:, 1], 16, bottom, top),
         "stops": [stops.tolist() for stops in plane.stops],
-        "grid": arrays.shares(plane.grid) if regression else _log_odds(plane.grid, arrays),
+        "grid": arrays.add_shares(plane.grid) if regression else _add_log_odds(plane.grid, arrays),
     }
 
 
-def _log_odds(grid: Array, arrays: _Arrays) -> int:
-    return arrays.add(grid.astype(np.float64), 16, -MOST_SURE, MOST_SURE)
+def _add_log_odds(grid: Array, arrays: _ArrayStore) -> int:
+    return arrays.add(grid.astype(np.float64), 16, -MAX_ABS_LOG_ODDS, MAX_ABS_LOG_ODDS)
 
 
-def _turned(turned: Turned, classes: Sequence[str], code: Array, arrays: _Arrays) -> Words:
+def _rotated_data(
+    turned: RotatedImages, classes: Sequence[str], code: Array, arrays: _ArrayStore
+) -> JsonObject:
     names = list(classes)
     truth = [code[names.index(str(n))] if str(n) in names else np.nan for n in turned.labels]
     return {
         "images": arrays.add(turned.images, 8, 0.0, 255.0),
-        "labels": arrays.whole(np.array(truth)),
+        "labels": arrays.add_integers(np.array(truth)),
         "stops": turned.stops.tolist(),
         "angle": arrays.add(turned.angle, 16, -360.0, 360.0),
-        "predicted": arrays.shares(turned.predicted),
+        "predicted": arrays.add_shares(turned.predicted),
         "order": code.astype(int).tolist(),
     }
 
 
-def _expected(cell: Expected) -> Words:
+def _expected_data(cell: ExpectedScore) -> JsonObject:
     return {
         "lo": np.atleast_1d(cell.lo).tolist(),
         "hi": np.atleast_1d(cell.hi).tolist(),
         "score": cell.score,
         "low": cell.low,
         "high": cell.high,
-        "checked": cell.checked,
+        "checked": cell.is_within_calibration,
     }

@@ -10,30 +10,52 @@ from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
-from cida.benchmarks.tables import Cells
-from cida.files import write_atomically
+from cida.benchmarks.tables import TableLine
+from cida.io.files import write_atomically
 from cida.report.page import Page
 
-__all__ = ["FILES", "csv_text", "latex_text", "need_resvg", "png_bytes", "write_report"]
+__all__ = [
+    "FILES_FOLDER",
+    "check_resvg_installed",
+    "render_csv",
+    "render_latex",
+    "render_png",
+    "write_report",
+]
 
-FILES = "report-files"
-ZOOM = 2  # of a PNG: sharp on paper
-_NUMBER = re.compile(r"[-+][\d.,e+ %±-]*$")
+FILES_FOLDER = "report-files"
+PNG_ZOOM = 2  # of a PNG: sharp on paper
+_NUMBER_PATTERN = re.compile(r"[-+][\d.,e+ %±-]*$")
 
-_LATEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "→": r"$\rightarrow$", "≤": r"$\leq$",
-    "≥": r"$\geq$", "²": r"$^2$", "…": r"\ldots{}", "\n": " ", "\r": " ",
-}  # fmt: skip
+_LATEX_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "→": r"$\rightarrow$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "²": r"$^2$",
+    "…": r"\ldots{}",
+    "\n": " ",
+    "\r": " ",
+}
 
 
-def write_report(page: Page, path: Path, files: bool) -> list[Path]:
+def write_report(page: Page, path: Path, with_files: bool) -> list[Path]:
     """The page; with ``files`` also SVG, PNG, CSV and LaTeX beside it. Gives what was written."""
-    if files:
-        need_resvg()
+    if with_files:
+        check_resvg_installed()
     write_atomically(path, page.html.encode())
-    return [path, *(_write_files(page, path.parent / FILES) if files else [])]
+    return [path, *(_write_files(page, path.parent / FILES_FOLDER) if with_files else [])]
 
 
 def _write_files(page: Page, folder: Path) -> list[Path]:
@@ -43,25 +65,25 @@ def _write_files(page: Page, folder: Path) -> list[Path]:
         )
     written = []
     for name, chart in page.figures.items():
-        text = chart.file()
+        text = chart.to_standalone_svg()
         written += [
-            _write(folder / f"{name}.svg", text.encode()),
-            _write(folder / f"{name}.png", png_bytes(text)),
+            _write_file(folder / f"{name}.svg", text.encode()),
+            _write_file(folder / f"{name}.png", render_png(text)),
         ]
     for name, cells in page.tables.items():
         written += [
-            _write(folder / f"{name}.csv", csv_text(cells).encode()),
-            _write(folder / f"{name}.tex", latex_text(cells).encode()),
+            _write_file(folder / f"{name}.csv", render_csv(cells).encode()),
+            _write_file(folder / f"{name}.tex", render_latex(cells).encode()),
         ]
     return written
 
 
-def _write(path: Path, content: bytes) -> Path:
+def _write_file(path: Path, content: bytes) -> Path:
     write_atomically(path, content)
     return path
 
 
-def need_resvg() -> None:
+def check_resvg_installed() -> None:
     """Says in one sentence what PNG files need."""
     if find_spec("resvg_py") is None:
         raise ImportError(
@@ -70,50 +92,50 @@ def need_resvg() -> None:
         )
 
 
-def png_bytes(svg: str) -> bytes:
+def render_png(svg: str) -> bytes:
     """The SVG as pixels."""
-    drawn = import_module("resvg_py").svg_to_bytes(svg_string=svg, zoom=ZOOM)
-    return bytes(drawn)
+    image = import_module("resvg_py").svg_to_bytes(svg_string=svg, zoom=PNG_ZOOM)
+    return bytes(image)
 
 
-def csv_text(found: Sequence[Cells]) -> str:
+def render_csv(rows: Sequence[TableLine]) -> str:
     """The table with a head line; what is bold elsewhere is not marked."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_no_formula(name) for name in found[0])
+    writer.writerow(_escape_formula(name) for name in rows[0])
     writer.writerows(
-        [_no_formula(line[name].replace("**", "")) for name in found[0]] for line in found
+        [_escape_formula(line[name].replace("**", "")) for name in rows[0]] for line in rows
     )
     return text.getvalue()
 
 
-def _no_formula(words: str) -> str:
+def _escape_formula(text: str) -> str:
     """A cell that a spreadsheet takes for a text: a name may begin as a formula does."""
-    if words[:1] in ("=", "@", "\t", "\r") or (
-        words[:1] in ("+", "-") and not _NUMBER.match(words)
+    if text[:1] in ("=", "@", "\t", "\r") or (
+        text[:1] in ("+", "-") and not _NUMBER_PATTERN.match(text)
     ):
-        return f"'{words}"
-    return words
+        return f"'{text}"
+    return text
 
 
-def latex_text(found: Sequence[Cells]) -> str:
+def render_latex(rows: Sequence[TableLine]) -> str:
     """A tabular without packages, the best in bold; what LaTeX reads as commands is escaped."""
-    columns = "l" + "r" * (len(found[0]) - 1)
-    head = " & ".join(_escaped(name) for name in found[0])
-    lines = [" & ".join(_latex_cell(line[name]) for name in found[0]) for line in found]
+    columns = "l" + "r" * (len(rows[0]) - 1)
+    header = " & ".join(_escape_latex(name) for name in rows[0])
+    lines = [" & ".join(_latex_cell(line[name]) for name in rows[0]) for line in rows]
     body = "".join(f"{line} \\\\\n" for line in lines)
     return (
-        f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{head} \\\\\n\\hline\n{body}\\hline\n"
+        f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{header} \\\\\n\\hline\n{body}\\hline\n"
         "\\end{tabular}\n"
     )
 
 
-def _latex_cell(words: str) -> str:
-    if words.startswith("**"):
-        bold, _, rest = words[2:].partition("**")
-        return f"\\textbf{{{_escaped(bold)}}}{_escaped(rest)}"
-    return _escaped(words)
+def _latex_cell(text: str) -> str:
+    if text.startswith("**"):
+        bold, _, rest = text[2:].partition("**")
+        return f"\\textbf{{{_escape_latex(bold)}}}{_escape_latex(rest)}"
+    return _escape_latex(text)
 
 
-def _escaped(words: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in words)
+def _escape_latex(text: str) -> str:
+    return "".join(_LATEX_ESCAPES.get(letter, letter) for letter in text)

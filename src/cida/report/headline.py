@@ -6,104 +6,120 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from cida.benchmarks.suites import detail_table, paper_table, turned
-from cida.benchmarks.tables import Cells, ResultLine, cells, result_lines
-from cida.report.chapters import Chapter, Task
-from cida.report.parts import Part, folded, listed, soft, table
+from cida.benchmarks.suites import build_detail_table, build_paper_table, transpose_table
+from cida.benchmarks.tables import ResultLine, TableLine, build_result_lines, build_table
+from cida.report.chapters import Chapter, TaskView
+from cida.report.parts import Section, render_details, render_list, render_note, render_table
 from cida.report.runs import Run
-from cida.report.trust import FOUND, NONE, mean_expected
+from cida.report.trust import DEPENDENCE_PREFIXES, NO_DEPENDENCE_PREFIXES, format_mean_expected
 
-__all__ = ["best_words", "headline"]
+__all__ = ["build_results_section", "render_best_method"]
 
 
-def headline(chapter: Chapter) -> Part:
+def build_results_section(chapter: Chapter) -> Section:
     """The table of the chapter, and what its columns are."""
-    if chapter.own_tables:
-        return _own_tables(chapter)
-    return _one_task(chapter) if chapter.single else _suite(chapter)
-
-
-def best_words(task: Task) -> str:
-    """Which method is the best on the target, as HTML."""
-    best = task.best
-    if best is None or best.target is None or best.oracle:
-        return ""
-    what = "R²" if task.regression else "accuracy"
+    if chapter.has_user_tables:
+        return _build_user_tables_section(chapter)
     return (
-        f"Best on the target: <b>{escape(best.title)}</b>, {100 * best.target:.1f} %"
-        f"{'' if what == 'accuracy' else f' ({what})'}."
+        _build_task_section(chapter) if chapter.has_single_task else _build_suite_section(chapter)
+    )
+
+
+def render_best_method(task: TaskView) -> str:
+    """Which method is the best on the target, as HTML."""
+    best = task.best_method
+    if best is None or best.target_score is None or best.is_oracle:
+        return ""
+    metric_name = "R²" if task.is_regression else "accuracy"
+    return (
+        f"Best on the target: <b>{escape(best.title)}</b>, {100 * best.target_score:.1f} %"
+        f"{'' if metric_name == 'accuracy' else f' ({metric_name})'}."
     )
 
 
 # --- an experiment of one task -------------------------------------------------------------------
 
 
-def _one_task(chapter: Chapter) -> Part:
+def _build_task_section(chapter: Chapter) -> Section:
     (task,) = chapter.tasks
-    records = task.benchmark.records if task.benchmark is not None else {}
-    rows = task.rows
+    records = task.benchmark.published_scores if task.benchmark is not None else {}
+    results = task.results
     intervals = chapter.experiment.startswith("rotating")
-    lines = result_lines(rows, chapter.titles, records, by_index=intervals)
-    found = cells(lines)
-    best = task.best.title if task.best is not None else ""
-    most = max(line.seeds for line in lines)
-    seeds = f"{most} seed{'s' if most > 1 else ''}"
+    lines = build_result_lines(results, chapter.method_titles, records, by_index=intervals)
+    table_rows = build_table(lines)
+    best = task.best_method.title if task.best_method is not None else ""
+    n_seeds = max(line.n_seeds for line in lines)
+    seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
     notes = (
         f"{seeds}; accuracy in %, gain in points of target accuracy over Source-Only. Target "
         "labels serve for scoring, and to train an oracle."
     )
-    more = chapter.words.columns if intervals or "fresh" in found[0] else ""
-    html = table(found, f"{chapter.words.title}: accuracy in %", best) + soft(notes)
-    return Part("Results", html + soft(more) + soft(_stories(lines)), tables={"results": found})
+    columns_note = chapter.text.columns_note if intervals or "fresh" in table_rows[0] else ""
+    html = render_table(table_rows, f"{chapter.text.title}: accuracy in %", best) + render_note(
+        notes
+    )
+    return Section(
+        "Results",
+        html + render_note(columns_note) + render_note(_published_sources(lines)),
+        tables={"results": table_rows},
+    )
 
 
-def _stories(lines: Sequence[ResultLine]) -> str:
+def _published_sources(lines: Sequence[ResultLine]) -> str:
     """Where the published numbers come from."""
-    told = [f"{line.title}: {line.record.story}" for line in lines if line.record is not None]
-    return f"{'; '.join(told)}." if told else ""
+    sources = [
+        f"{line.title}: {line.published_score.source_note}"
+        for line in lines
+        if line.published_score is not None
+    ]
+    return f"{'; '.join(sources)}." if sources else ""
 
 
 # --- several tasks -------------------------------------------------------------------------------
 
 
-def _suite(chapter: Chapter) -> Part:
+def _build_suite_section(chapter: Chapter) -> Section:
     benchmarks = [task.benchmark for task in chapter.tasks if task.benchmark is not None]
-    named = {task.name: task for task in chapter.tasks}
-    rows = [row for task in chapter.tasks for row in task.rows]
-    known = {benchmark.name for benchmark in benchmarks}
-    unknown = [name for name, task in named.items() if task.benchmark is None]
-    unknown += [row.task for row in rows if row.task not in known]
+    tasks_by_name = {task.name: task for task in chapter.tasks}
+    results = [row for task in chapter.tasks for row in task.results]
+    known_tasks = {benchmark.name for benchmark in benchmarks}
+    unknown = [name for name, task in tasks_by_name.items() if task.benchmark is None]
+    unknown += [row.task for row in results if row.task not in known_tasks]
     if unknown:
         raise ValueError(
             f"RUN has runs of the task {unknown[0]!r}, which this cida does not know; make the "
             "report with the version that made them."
         )
-    found = paper_table(rows, benchmarks, chapter.titles)
-    shown = turned(found, with_paper=True, named=True) if _line_a_method(chapter) else found
-    details = detail_table(rows, benchmarks, chapter.titles)
-    caption = f"{chapter.words.title}: on the target, in %"
-    html = table(shown, caption) + soft(chapter.words.columns)
-    tables: dict[str, Sequence[Cells]] = {"results": shown, "details": details}
-    if chapter.story is not None:
-        for name, extra in chapter.story.tables.items():
-            html += table(extra, name)
-        html += listed(chapter.story.sentences, "soft")
-    html += folded("Every task and method", table(details, "Every task and method"))
-    return Part("Results", html, tables=tables)
+    paper_rows = build_paper_table(results, benchmarks, chapter.method_titles)
+    result_rows = (
+        transpose_table(paper_rows, with_paper=True, use_task_names=True)
+        if _has_method_rows(chapter)
+        else paper_rows
+    )
+    details = build_detail_table(results, benchmarks, chapter.method_titles)
+    caption = f"{chapter.text.title}: on the target, in %"
+    html = render_table(result_rows, caption) + render_note(chapter.text.columns_note)
+    tables: dict[str, Sequence[TableLine]] = {"results": result_rows, "details": details}
+    if chapter.manifest is not None:
+        for name, extra in chapter.manifest.tables.items():
+            html += render_table(extra, name)
+        html += render_list(chapter.manifest.sentences, "soft")
+    html += render_details("Every task and method", render_table(details, "Every task and method"))
+    return Section("Results", html, tables=tables)
 
 
-def _line_a_method(chapter: Chapter) -> bool:
+def _has_method_rows(chapter: Chapter) -> bool:
     """As the experiment has it, or as there is room: the paper prints a line a task."""
-    if chapter.story is not None:
-        return chapter.story.line_a_method
-    published = any(task.benchmark and task.benchmark.records for task in chapter.tasks)
-    return not published and len(chapter.tasks) <= len(chapter.titles)
+    if chapter.manifest is not None:
+        return chapter.manifest.methods_as_rows
+    is_published = any(task.benchmark and task.benchmark.published_scores for task in chapter.tasks)
+    return not is_published and len(chapter.tasks) <= len(chapter.method_titles)
 
 
 # --- users' own tables ---------------------------------------------------------------------------
 
 
-def _own_tables(chapter: Chapter) -> Part:
+def _build_user_tables_section(chapter: Chapter) -> Section:
     lines = []
     for task in chapter.tasks:
         for method in task.methods:
@@ -112,38 +128,38 @@ def _own_tables(chapter: Chapter) -> Part:
                 {
                     "run" if len(chapter.runs) > 1 else "method": method.title,
                     **({"task": task.title} if len(chapter.tasks) > 1 else {}),
-                    "seeds": str(run.words.get("seeds", "")),
-                    "rows": _count(run.words.get("rows")),
-                    "source rows": _count(run.words.get("source_rows")),
-                    "held-out source": _held_out(run.words.get("figures")),
+                    "seeds": str(run.record.get("seeds", "")),
+                    "rows": _format_count(run.record.get("rows")),
+                    "source rows": _format_count(run.record.get("source_rows")),
+                    "held-out source": _format_held_out(run.record.get("figures")),
                     "does z tell the index?": _verdict(run),
-                    "expected on the target": _expected(run),
+                    "expected on the target": _format_expected(run),
                 }
             )
-    html = table(lines, "Each run in a line") + soft(chapter.words.columns)
-    return Part("Results", html, tables={"results": lines})
+    html = render_table(lines, "Each run in a line") + render_note(chapter.text.columns_note)
+    return Section("Results", html, tables={"results": lines})
 
 
-def _count(number: Any) -> str:
+def _format_count(number: Any) -> str:
     return f"{number:,}" if isinstance(number, int) else ""
 
 
-def _held_out(figures: Any) -> str:
+def _format_held_out(figures: Any) -> str:
     scores: Mapping[str, float] = figures.get("scores", {}) if isinstance(figures, dict) else {}
     if "accuracy" in scores:
         return f"{100 * scores['accuracy']:.1f} %"
-    words = f"error {scores['rmse']:.4g}" if "rmse" in scores else ""
-    return f"{words}, R² {scores['r2']:.3f}" if "r2" in scores else words
+    text = f"error {scores['rmse']:.4g}" if "rmse" in scores else ""
+    return f"{text}, R² {scores['r2']:.3f}" if "r2" in scores else text
 
 
 def _verdict(run: Run) -> str:
-    told = run.words.get("trust", {}).get("certificate", [])
-    first = str(told[0]) if told else ""
-    if first.startswith(FOUND):
+    sentences = run.record.get("trust", {}).get("certificate", [])
+    first = str(sentences[0]) if sentences else ""
+    if first.startswith(DEPENDENCE_PREFIXES):
         return "yes"
-    return "none found" if first.startswith(NONE) else "not known"
+    return "none found" if first.startswith(NO_DEPENDENCE_PREFIXES) else "not known"
 
 
-def _expected(run: Run) -> str:
-    cells = run.view.expected if run.view is not None else ()
-    return mean_expected(cells) if cells else "not known"
+def _format_expected(run: Run) -> str:
+    cells = run.snapshot.expected if run.snapshot is not None else ()
+    return format_mean_expected(cells) if cells else "not known"

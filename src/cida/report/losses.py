@@ -6,80 +6,98 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cida.report.chapters import Method, Task
-from cida.report.parts import Part, charts_of, figure, legend, panel_size, soft
-from cida.report.svg import Chart, Series, line_chart, together
+from cida.report.chapters import MethodView, TaskView
+from cida.report.parts import (
+    Section,
+    panel_size,
+    render_figure,
+    render_legend,
+    render_note,
+    render_panels,
+)
+from cida.report.svg import Chart, Series, facet, line_chart
 from cida.training import Event
 
-__all__ = ["losses"]
+__all__ = ["build_losses_section"]
 
-MOST_POINTS = 80  # of a line
+MAX_LINE_POINTS = 80  # of a line
 
 
-def losses(task: Task, level: int) -> Part | None:
+def build_losses_section(task: TaskView, level: int) -> Section | None:
     """A panel a method that plays against something with a ceiling; all seeds in it."""
     count = sum(bool(_histories(m)) for m in task.methods)
     panels = [(m, chart) for m in task.methods if (chart := _panel(m, count)) is not None]
     if not panels:
         return None
-    html = soft(
+    html = render_note(
         "The ceiling is the loss of the best guess that ignores the encoding. A discriminator that "
         "plays well cannot be pushed above it; at it, nothing about u is left for it to read."
     )
-    key = [Series("loss", [0], [0], "s3"), Series("ceiling", [0], [0], "s0", dashed=True)]
-    html += legend(key)
-    html += charts_of([figure(c, m.title, _at_the_end(m), level) for m, c in panels], roomy=True)
-    named = [(m.title, c) for m, c in panels]
-    whole = together(named, 3, "discriminator losses against their ceilings")
-    return Part("Losses against their ceilings", html, {"losses": whole})
+    legend_series = [Series("loss", [0], [0], "s3"), Series("ceiling", [0], [0], "s0", dashed=True)]
+    html += render_legend(legend_series)
+    html += render_panels(
+        [render_figure(c, m.title, _format_final_gap(m), level) for m, c in panels], is_wide=True
+    )
+    titled_charts = [(m.title, c) for m, c in panels]
+    facet_chart = facet(titled_charts, 3, "discriminator losses against their ceilings")
+    return Section("Losses against their ceilings", html, {"losses": facet_chart})
 
 
-def _histories(method: Method) -> list[list[Event]]:
+def _histories(method: MethodView) -> list[list[Event]]:
     """Of each model, the events in which the game has a ceiling."""
-    every = [history for run in method.runs for history in run.histories]
-    played = [[event for event in history if event.ceilings] for history in every]
-    return [_thin(history) for history in played if history]
+    all_histories = [history for run in method.runs for history in run.histories]
+    ceiling_histories = [
+        [event for event in history if event.ceilings] for history in all_histories
+    ]
+    return [_subsample(history) for history in ceiling_histories if history]
 
 
-def _thin(history: Sequence[Event]) -> list[Event]:
-    some = np.unique(np.linspace(0, len(history) - 1, min(len(history), MOST_POINTS)).astype(int))
-    return [history[k] for k in some]
+def _subsample(history: Sequence[Event]) -> list[Event]:
+    positions = np.unique(
+        np.linspace(0, len(history) - 1, min(len(history), MAX_LINE_POINTS)).astype(int)
+    )
+    return [history[k] for k in positions]
 
 
-def _panel(method: Method, count: int) -> Chart | None:
+def _panel(method: MethodView, count: int) -> Chart | None:
     histories = _histories(method)
     if not histories:
         return None
     name = next(iter(histories[0][-1].ceilings))
-    thin = " thin" if len(histories) > 1 else ""
+    style_suffix = " thin" if len(histories) > 1 else ""
     series = []
     for history in histories:
-        known = [event for event in history if name in event.ceilings and name in event.losses]
-        steps = [float(event.step) for event in known]
-        if known:
-            ceiling = [event.ceilings[name] for event in known]
-            series.append(Series("ceiling", steps, ceiling, f"s0{thin}", dashed=True))
-            series.append(Series("loss", steps, [e.losses[name] for e in known], f"s3{thin}"))
+        events = [event for event in history if name in event.ceilings and name in event.losses]
+        steps = [float(event.step) for event in events]
+        if events:
+            ceiling = [event.ceilings[name] for event in events]
+            series.append(Series("ceiling", steps, ceiling, f"s0{style_suffix}", dashed=True))
+            series.append(
+                Series("loss", steps, [e.losses[name] for e in events], f"s3{style_suffix}")
+            )
     if not series:
         return None
     values = np.array([value for line in series for value in line.y if np.isfinite(value)])
     low, high = (float(np.quantile(values, q)) for q in (0.01, 0.99))  # a spike hides the rest
     margin = 0.08 * (high - low) or 0.1
     label = f"{method.title}: {name} loss and ceiling over {len(histories)} trainings; " + (
-        _at_the_end(method) or "no end"
+        _format_final_gap(method) or "no end"
     )
-    ends = (low - margin, high + margin)
-    return line_chart(series, label, "step", "", ends, size=panel_size(count))
+    y_range = (low - margin, high + margin)
+    return line_chart(series, label, "step", "", y_range, size=panel_size(count))
 
 
-def _at_the_end(method: Method) -> str:
+def _format_final_gap(method: MethodView) -> str:
     """How far from the ceiling the game came to rest, the mean over its models."""
-    ends = []
+    gaps = []
     for history in _histories(method):
         last = history[-1]
-        ends += [last.ceilings[n] - last.losses[n] for n in last.ceilings if n in last.losses][:1]
-    if not ends:
+        gaps += [last.ceilings[n] - last.losses[n] for n in last.ceilings if n in last.losses][:1]
+    if not gaps:
         return ""
-    left = float(np.mean(ends))
-    several = f", mean of {len(ends)}" if len(ends) > 1 else ""
-    return f"at the end {abs(left):.3f} {'below' if left >= 0 else 'above'} the ceiling{several}"
+    mean_gap = float(np.mean(gaps))
+    count_note = f", mean of {len(gaps)}" if len(gaps) > 1 else ""
+    return (
+        f"at the end {abs(mean_gap):.3f} {'below' if mean_gap >= 0 else 'above'} the "
+        f"ceiling{count_note}"
+    )

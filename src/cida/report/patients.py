@@ -7,112 +7,127 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from cida.diagnostics.doctor import Finding, examine, figures, unjudged
-from cida.diagnostics.facts import Facts
+from cida.doctor.diagnose import Diagnosis, diagnose, final_metrics, skipped_checks
+from cida.doctor.fit_summary import FitSummary
 from cida.estimators import loading
-from cida.estimators.checkup import facts_in, findings_in
-from cida.files import own_file
-from cida.plain import checked, from_words, parse_json
+from cida.estimators.checkup import read_diagnoses, read_summary
+from cida.io.files import contained_path
+from cida.io.json_decode import decode, from_dict, parse_json
+from cida.io.tensors import ModelFileError, read_model_file
 from cida.training import Event
-from cida.training.checkpoint import ModelFileError, read_model_file
 
-__all__ = ["MODEL", "RUN", "Patient", "patients_in", "patients_of", "read_run"]
+__all__ = [
+    "MODEL_FILE",
+    "RECORD_FILE",
+    "FittedRun",
+    "iter_fitted_runs",
+    "read_fitted_runs",
+    "read_record",
+]
 
-RUN = "run.json"
-EVENTS = "events.jsonl"
-MODEL = "model.safetensors"
-TABLE = "table"  # what run.json says a run of `cida fit` is of
+RECORD_FILE = "run.json"
+EVENTS_FILE = "events.jsonl"
+MODEL_FILE = "model.safetensors"
+TABLE_WORLD = "table"  # what run.json says a run of `cida fit` is of
 
-MOST_RATE = 1e6  # of learning: no training has such a one
+MAX_LEARNING_RATE = 1e6  # of learning: no training has such a one
 
 
 @dataclass(frozen=True)
-class Patient:
+class FittedRun:
     """One trained model: what its file and, where they were kept, its events say."""
 
     name: str
-    facts: Facts
+    fit_summary: FitSummary
     history: Sequence[Event]
-    kept: Sequence[Finding]
+    saved_diagnoses: Sequence[Diagnosis]
 
     @property
-    def findings(self) -> list[Finding]:
+    def diagnoses(self) -> list[Diagnosis]:
         """By its events; of a file without any, what was found when it was trained."""
-        return examine(self.history, self.facts) if self.history else list(self.kept)
+        return (
+            diagnose(self.history, self.fit_summary) if self.history else list(self.saved_diagnoses)
+        )
 
-    def words(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything that is said of it, as JSON values."""
         return {
             "run": self.name,
-            "findings": [asdict(finding) for finding in self.findings],
-            "unjudged": self.unjudged,
-            "figures": figures(self.history, self.facts),
+            "findings": [asdict(finding) for finding in self.diagnoses],
+            "unjudged": self.skipped_checks,
+            "figures": final_metrics(self.history, self.fit_summary),
         }
 
     @property
-    def unjudged(self) -> list[str]:
+    def skipped_checks(self) -> list[str]:
         """What could not be looked at; of a file alone, only what nobody looked at before."""
-        if not self.history and self.facts.complete:
+        if not self.history and self.fit_summary.is_complete:
             return []
-        return unjudged(self.history, self.facts)
+        return skipped_checks(self.history, self.fit_summary)
 
 
-def patients_in(path: Path) -> Iterator[Patient]:
+def read_fitted_runs(path: Path) -> Iterator[FittedRun]:
     """The model in a file, or all that a run's folder has."""
     if path.is_file():
-        yield _patient(str(path), path, ())
+        yield _read_fitted_run(str(path), path, ())
         return
-    words = read_run(path)
-    if words.get("world") != TABLE and not (path / MODEL).is_file():
+    record = read_record(path)
+    if record.get("world") != TABLE_WORLD and not (path / MODEL_FILE).is_file():
         raise ValueError(
-            f"RUN is {path}, which kept no {MODEL}; methods of scikit-learn have no game to "
+            f"RUN is {path}, which kept no {MODEL_FILE}; methods of scikit-learn have no game to "
             "examine."
         )
-    yield from patients_of(path, words)
+    yield from iter_fitted_runs(path, record)
 
 
-def patients_of(path: Path, words: Mapping[str, Any]) -> Iterator[Patient]:
+def iter_fitted_runs(path: Path, record: Mapping[str, Any]) -> Iterator[FittedRun]:
     """The models of a run whose run.json was read; those of scikit-learn are not among them."""
-    events = _read_events(own_file(path, EVENTS))
-    if words.get("world") != TABLE:
-        if (model := own_file(path, MODEL)).is_file():
-            yield _patient(str(path), model, events.get(None, ()))
+    events = _read_events(contained_path(path, EVENTS_FILE))
+    if record.get("world") != TABLE_WORLD:
+        if (model := contained_path(path, MODEL_FILE)).is_file():
+            yield _read_fitted_run(str(path), model, events.get(None, ()))
         return
-    for number in range(_count(path, words)):
+    for number in range(_count_models(path, record)):
         name = f"{path} (model {number})"
-        file = own_file(path, f"model-{number}.safetensors")
-        yield _patient(name, file, events.get(number, ()))
+        file = contained_path(path, f"model-{number}.safetensors")
+        yield _read_fitted_run(name, file, events.get(number, ()))
 
 
-def _patient(name: str, file: Path, history: Sequence[Event]) -> Patient:
+def _read_fitted_run(name: str, file: Path, history: Sequence[Event]) -> FittedRun:
     _, header = read_model_file(file)
     try:
-        return Patient(name, facts_in(header), history, findings_in(header))
+        return FittedRun(name, read_summary(header), history, read_diagnoses(header))
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(
             f"{file} has a header that is not as cida writes it ({error})."
         ) from None
 
 
-def read_run(folder: Path) -> Mapping[str, Any]:
+def read_record(folder: Path) -> Mapping[str, Any]:
     """What run.json says, in the folder of one run."""
     if not folder.is_dir():
         raise FileNotFoundError(f"RUN is {folder}, where there is nothing; check the path.")
     try:
-        return loading.read_run(folder)
+        return loading.read_run_record(folder)
     except FileNotFoundError:
-        inside = sorted(found.parent for found in folder.glob(f"**/{RUN}"))
-        hint = f"such as {inside[0]}" if inside else "as cida fit, demo or reproduce write it"
+        run_folders = sorted(found.parent for found in folder.glob(f"**/{RECORD_FILE}"))
+        hint = (
+            f"such as {run_folders[0]}"
+            if run_folders
+            else "as cida fit, demo or reproduce write it"
+        )
         raise FileNotFoundError(
-            f"RUN is {folder}, which has no {RUN}; give the folder of one run, {hint}."
+            f"RUN is {folder}, which has no {RECORD_FILE}; give the folder of one run, {hint}."
         ) from None
 
 
-def _count(folder: Path, words: Mapping[str, Any]) -> int:
+def _count_models(folder: Path, record: Mapping[str, Any]) -> int:
     try:
-        return int(checked(int, words["table"]["estimators"], "estimators"))
+        return int(decode(int, record["table"]["estimators"], "estimators"))
     except (KeyError, ValueError):
-        raise ValueError(f"{folder / RUN} does not say how many models there are.") from None
+        raise ValueError(
+            f"{folder / RECORD_FILE} does not say how many models there are."
+        ) from None
 
 
 def _read_events(path: Path) -> dict[int | None, list[Event]]:
@@ -128,11 +143,11 @@ def _read_events(path: Path) -> dict[int | None, list[Event]]:
     events: dict[int | None, list[Event]] = {}
     for number, line in enumerate(lines, start=1):
         try:
-            event = from_words(_Line, _known(parse_json(line)))
-            told = events.setdefault(event.model, [])
-            if told and event.step <= told[-1].step:
-                raise ValueError(f"step {event.step} after step {told[-1].step}")
-            told.append(event.event())
+            event = from_dict(_EventLine, _drop_unknown_fields(parse_json(line)))
+            model_events = events.setdefault(event.model, [])
+            if model_events and event.step <= model_events[-1].step:
+                raise ValueError(f"step {event.step} after step {model_events[-1].step}")
+            model_events.append(event.to_event())
         except ValueError as error:
             raise ValueError(
                 f"{path} is damaged in line {number} ({error}); run it again."
@@ -141,19 +156,19 @@ def _read_events(path: Path) -> dict[int | None, list[Event]]:
 
 
 @dataclass(frozen=True)
-class _Line(Event):
+class _EventLine(Event):
     """A line of events.jsonl: an event, and of which model it is where there are several."""
 
     model: int | None = None
 
-    def event(self) -> Event:
+    def to_event(self) -> Event:
         """The event alone; refuses one before the first step or without a learning rate."""
-        if self.step < 1 or not 0 < self.learning_rate < MOST_RATE:
+        if self.step < 1 or not 0 < self.learning_rate < MAX_LEARNING_RATE:
             raise ValueError(f"step {self.step} with learning rate {self.learning_rate:g}")
         return Event(**{each.name: getattr(self, each.name) for each in fields(Event)})
 
 
-def _known(words: Any) -> Any:
+def _drop_unknown_fields(data: Any) -> Any:
     """What a newer version may add is passed over."""
-    names = {each.name for each in fields(_Line)}
-    return {k: v for k, v in words.items() if k in names} if isinstance(words, dict) else words
+    names = {each.name for each in fields(_EventLine)}
+    return {k: v for k, v in data.items() if k in names} if isinstance(data, dict) else data

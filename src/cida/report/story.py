@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from cida.benchmarks.tables import Cells
-from cida.files import own_file, write_atomically
-from cida.plain import checked, from_words, parse_json
+from cida.benchmarks.tables import TableLine
+from cida.io.files import contained_path, write_atomically
+from cida.io.json_decode import decode, from_dict, parse_json
 
-__all__ = ["STORY", "Story"]
+__all__ = ["MANIFEST_FILE", "Manifest"]
 
-STORY = "story.json"
+MANIFEST_FILE = "story.json"
 
 
 @dataclass(frozen=True)
-class Story:
+class Manifest:
     """The command and protocol of an experiment, its verdicts, more tables, and its pictures.
 
     ``runs`` are the folders of its runs, from the experiment's own: a story is told of all of them
@@ -29,35 +29,35 @@ class Story:
     runs: Sequence[str] = ()
     command: str = ""
     protocol: str = ""
-    simulated: bool = False
-    line_a_method: bool = False
+    is_simulated: bool = False
+    methods_as_rows: bool = False
     sentences: Sequence[str] = ()
-    tables: Mapping[str, Sequence[Cells]] = field(default_factory=dict)
-    pictures: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[TableLine]] = field(default_factory=dict)
+    figures: Mapping[str, str] = field(default_factory=dict)
 
-    def write(self, folder: Path) -> None:
+    def save(self, folder: Path) -> None:
         """Leaves it in the experiment's folder."""
         text = json.dumps({"schema": 1, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
-        write_atomically(folder / STORY, text.encode())
+        write_atomically(folder / MANIFEST_FILE, text.encode())
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
+    def load(cls, folder: Path) -> Self:
         """What `write` left there."""
-        path = own_file(folder, STORY)
+        path = contained_path(folder, MANIFEST_FILE)
         try:
-            words = checked(dict[str, Any], parse_json(path.read_bytes()), "it")
-            if words.pop("schema", None) != 1:
+            data = decode(dict[str, Any], parse_json(path.read_bytes()), "it")
+            if data.pop("schema", None) != 1:
                 raise ValueError("of another version")
-            return from_words(cls, words)
+            return from_dict(cls, data)
         except (OSError, ValueError) as error:
             raise ValueError(f"{path} is damaged ({error}); run the experiment again.") from None
 
-    def is_of(self, folder: Path, runs: Collection[Path]) -> bool:
+    def has_exactly_runs(self, folder: Path, runs: Collection[Path]) -> bool:
         """Whether these are all its runs, and no others."""
-        mine = {(folder / name).resolve() for name in self.runs}
-        return mine == {run.resolve() for run in runs}
+        manifest_runs = {(folder / name).resolve() for name in self.runs}
+        return manifest_runs == {run.resolve() for run in runs}
 
-    def drawn(self, folder: Path) -> dict[str, str]:
+    def read_figures(self, folder: Path) -> dict[str, str]:
         """The SVG texts by title, of those pictures that are still there."""
-        found = {title: own_file(folder, name) for title, name in self.pictures.items()}
-        return {t: p.read_text(encoding="utf-8") for t, p in found.items() if p.is_file()}
+        paths = {title: contained_path(folder, name) for title, name in self.figures.items()}
+        return {t: p.read_text(encoding="utf-8") for t, p in paths.items() if p.is_file()}

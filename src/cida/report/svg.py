@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.palette import LIGHT, chart_style
-from cida.report.ticks import number_words, ticks
+from cida.report.palette import LIGHT_COLORS, render_chart_css
+from cida.report.ticks import choose_ticks, format_number
 
-__all__ = ["Axes", "Band", "Chart", "Marks", "Series", "line_chart", "scatter", "together"]
+__all__ = ["Axes", "Band", "Chart", "Marks", "Series", "facet", "line_chart", "scatter_chart"]
 
 Array = np.ndarray[Any, Any]
-GAP = 14  # between charts that are put together
+PANEL_GAP_UNITS = 14  # between charts that are put together
 
 
 @dataclass(frozen=True)
@@ -27,26 +27,27 @@ class Chart:
     label: str
     body: str = field(repr=False)
 
-    def inline(self) -> str:
+    def to_inline_svg(self) -> str:
         """For the page, whose style colours it."""
         return (
             f'<svg class="chart" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
             f'aria-label="{escape(self.label, quote=True)}">{self.body}</svg>'
         )
 
-    def file(self) -> str:
+    def to_standalone_svg(self) -> str:
         """For a file of its own: in the light colours, which are written out."""
         size = f"{self.width:g} {self.height:g}"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="file" viewBox="0 0 {size}" '
             f'width="{self.width:g}" height="{self.height:g}" role="img">'
-            f"<title>{escape(self.label)}</title><style>{chart_style(LIGHT)}</style>"
-            f'<rect width="{self.width:g}" height="{self.height:g}" fill="{LIGHT["paper"]}"/>'
+            f"<title>{escape(self.label)}</title><style>{render_chart_css(LIGHT_COLORS)}</style>"
+            f'<rect width="{self.width:g}" height="{self.height:g}" '
+            f'fill="{LIGHT_COLORS["paper"]}"/>'
             f"{self.body}</svg>"
         )
 
 
-def together(charts: Sequence[tuple[str, Chart]], columns: int, label: str) -> Chart:
+def facet(charts: Sequence[tuple[str, Chart]], columns: int, label: str) -> Chart:
     """Several charts as one, each below its name."""
     columns = min(columns, len(charts))
     parts, top, widest = [], 0.0, 0.0
@@ -60,10 +61,10 @@ def together(charts: Sequence[tuple[str, Chart]], columns: int, label: str) -> C
                     f'<text class="head" x="{left + 6:g}" y="{top + 14:g}">{escape(name)}</text>'
                 )
             parts.append(f'<g transform="translate({left:g} {top + head:g})">{chart.body}</g>')
-            left += chart.width + GAP
-        widest = max(widest, left - GAP)
-        top += max(chart.height for _, chart in row) + head + GAP
-    return Chart(widest, top - GAP, label, "".join(parts))
+            left += chart.width + PANEL_GAP_UNITS
+        widest = max(widest, left - PANEL_GAP_UNITS)
+        top += max(chart.height for _, chart in row) + head + PANEL_GAP_UNITS
+    return Chart(widest, top - PANEL_GAP_UNITS, label, "".join(parts))
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,13 @@ class Axes:
 
     def x(self, value: Any) -> Any:
         low, high = self.x_range
-        room = self.width - self.left - self.right
-        return self.left + (value - low) / (high - low) * room
+        plot_width = self.width - self.left - self.right
+        return self.left + (value - low) / (high - low) * plot_width
 
     def y(self, value: Any) -> Any:
         low, high = self.y_range
-        room = self.height - self.top - self.bottom
-        return self.height - self.bottom - (value - low) / (high - low) * room
+        plot_height = self.height - self.top - self.bottom
+        return self.height - self.bottom - (value - low) / (high - low) * plot_height
 
 
 @dataclass(frozen=True)
@@ -122,17 +123,19 @@ class Marks:
     x: Array
     y: Array
     style: str = ""
-    colour: str = ""
+    color: str = ""
 
 
-Words = Callable[[float], str]
+ValueFormatter = Callable[[float], str]
 
 
-def scatter(groups: Sequence[Marks], label: str, size: tuple[float, float] = (250, 200)) -> Chart:
+def scatter_chart(
+    groups: Sequence[Marks], label: str, size: tuple[float, float] = (250, 200)
+) -> Chart:
     """Points in the plane, without ticks."""
     x = np.concatenate([group.x for group in groups])
     y = np.concatenate([group.y for group in groups])
-    axes = Axes(*size, _padded(x), _padded(y), left=4, right=4, top=4, bottom=4)
+    axes = Axes(*size, _pad_range(x), _pad_range(y), left=4, right=4, top=4, bottom=4)
     frame = (
         f'<rect class="box" x=".5" y=".5" width="{size[0] - 1:g}" height="{size[1] - 1:g}" rx="4"/>'
     )
@@ -148,22 +151,28 @@ def line_chart(
     bands: Sequence[Band] = (),
     x_range: tuple[float, float] | None = None,
     size: tuple[float, float] = (320, 200),
-    x_words: Words | None = None,
+    x_words: ValueFormatter | None = None,
     percent: bool = False,
-    named: bool = False,
+    show_names: bool = False,
     x_ticks: Sequence[float] | None = None,
 ) -> Chart:
     """Lines over a common x axis; ``named`` writes each line's name at its right end."""
-    every_x = [value for line in series for value in line.x]
-    ends = _wide(x_range or (min(every_x), max(every_x)))
-    axes = Axes(*size, ends, _wide(y_range), left=58 if y_name else 46, right=150 if named else 16)
+    all_x = [value for line in series for value in line.x]
+    x_ends = _widen_range(x_range or (min(all_x), max(all_x)))
+    axes = Axes(
+        *size,
+        x_ends,
+        _widen_range(y_range),
+        left=58 if y_name else 46,
+        right=150 if show_names else 16,
+    )
     parts = [_band(band, axes) for band in bands]
-    parts += _grid(axes, x_name, y_name, x_words or number_words, percent, x_ticks)
+    parts += _render_axes(axes, x_name, y_name, x_words or format_number, percent, x_ticks)
     parts += [_band_name(band, axes) for band in bands]
     for line in series:
-        parts.append(_group(line.key, _line(line, axes)))
-    if named:
-        parts += _names(series, axes)
+        parts.append(_group(line.key, _render_line(line, axes)))
+    if show_names:
+        parts += _render_line_names(series, axes)
     return Chart(*size, label, "".join(parts))
 
 
@@ -172,13 +181,13 @@ def _group(key: str, parts: Sequence[str]) -> str:
     return f'<g data-key="{escape(key, quote=True)}">{body}</g>' if key else body
 
 
-def _wide(ends: tuple[float, float]) -> tuple[float, float]:
+def _widen_range(ends: tuple[float, float]) -> tuple[float, float]:
     """The range, or a little room around its only value."""
     low, high = ends
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def _padded(values: Array) -> tuple[float, float]:
+def _pad_range(values: Array) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     margin = 0.04 * (high - low) or 1.0
     return low - margin, high + margin
@@ -186,7 +195,7 @@ def _padded(values: Array) -> tuple[float, float]:
 
 def _path(group: Marks, axes: Axes) -> str:
     """One path for the whole group: a dozen bytes a point."""
-    pen = f' stroke="{group.colour}"' if group.colour else ""
+    pen = f' stroke="{group.color}"' if group.color else ""
     points = zip(axes.x(group.x), axes.y(group.y), strict=True)
     data = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in points)
     return f'<path class="{f"dot {group.style}".strip()}"{pen} d="{data}"/>'
@@ -208,34 +217,34 @@ def _band_name(band: Band, axes: Axes) -> str:
     return f'<text class="band-name mid" {place}>{escape(band.name)}</text>'
 
 
-def _grid(
+def _render_axes(
     axes: Axes,
     x_name: str,
     y_name: str,
-    x_words: Words,
+    x_words: ValueFormatter,
     percent: bool,
     x_ticks: Sequence[float] | None,
 ) -> list[str]:
     parts = []
     floor = axes.height - axes.bottom
-    levels = ticks(*axes.y_range, 5 if axes.height > 150 else 3)
-    step = levels[1] - levels[0] if len(levels) > 1 else None
-    for value in levels:
+    y_ticks = choose_ticks(*axes.y_range, 5 if axes.height > 150 else 3)
+    step = y_ticks[1] - y_ticks[0] if len(y_ticks) > 1 else None
+    for value in y_ticks:
         y = axes.y(value)
-        words = f"{100 * value:.3g} %" if percent else number_words(value, step)
+        tick_label = f"{100 * value:.3g} %" if percent else format_number(value, step)
         parts.append(
             f'<path class="grid" d="M{axes.left:g} {y:.1f}H{axes.width - axes.right:g}"/>'
-            f'<text class="end" x="{axes.left - 6:g}" y="{y + 4:.1f}">{words}</text>'
+            f'<text class="end" x="{axes.left - 6:g}" y="{y + 4:.1f}">{tick_label}</text>'
         )
-    room = axes.width - axes.left - axes.right
-    for value in x_ticks or ticks(*axes.x_range, 4 if room < 400 else 8):
+    plot_width = axes.width - axes.left - axes.right
+    for value in x_ticks or choose_ticks(*axes.x_range, 4 if plot_width < 400 else 8):
         x = axes.x(value)
         parts.append(
             f'<path class="base" d="M{x:.1f} {floor:g}v4"/>'
             f'<text class="mid" x="{x:.1f}" y="{floor + 16:g}">{escape(x_words(value))}</text>'
         )
-    parts.append(f'<path class="base" d="M{axes.left:g} {floor:g}h{room:g}"/>')
-    middle = axes.left + room / 2
+    parts.append(f'<path class="base" d="M{axes.left:g} {floor:g}h{plot_width:g}"/>')
+    middle = axes.left + plot_width / 2
     parts.append(f'<text class="mid" x="{middle:.1f}" y="{floor + 31:g}">{escape(x_name)}</text>')
     if y_name:
         parts.append(
@@ -245,49 +254,60 @@ def _grid(
     return parts
 
 
-def _line(line: Series, axes: Axes) -> list[str]:
+def _render_line(line: Series, axes: Axes) -> list[str]:
     parts = []
     x = [axes.x(value) for value in line.x]
     bottom, top = axes.y_range
 
-    def height(values: Sequence[float]) -> list[float]:
+    def to_pixels(values: Sequence[float]) -> list[float]:
         return [float(axes.y(min(max(v, bottom), top))) for v in values]
 
     if line.spread is not None:
-        lower, upper = (height(side) for side in line.spread)
-        there = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, lower, strict=True))
-        back = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[::-1], upper[::-1], strict=True))
-        parts.append(f'<polygon class="spread {line.style}" points="{there} {back}"/>')
-    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, height(line.y), strict=True))
+        lower, upper = (to_pixels(side) for side in line.spread)
+        lower_points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, lower, strict=True))
+        upper_points = " ".join(
+            f"{a:.1f},{b:.1f}" for a, b in zip(x[::-1], upper[::-1], strict=True)
+        )
+        parts.append(
+            f'<polygon class="spread {line.style}" points="{lower_points} {upper_points}"/>'
+        )
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, to_pixels(line.y), strict=True))
     dash = " dashed" if line.dashed else ""
     parts.append(f'<polyline class="line {line.style}{dash}" points="{points}"/>')
     return parts
 
 
-def _names(series: Sequence[Series], axes: Axes) -> list[str]:
+def _render_line_names(series: Sequence[Series], axes: Axes) -> list[str]:
     """Each line's name at its right end, moved apart where they would meet."""
-    apart = 13.0
+    min_spacing = 13.0
     ordered = sorted(series, key=lambda line: -line.y[-1])
     bottom, top = axes.y_range
-    wanted = [float(axes.y(min(max(line.y[-1], bottom), top))) for line in ordered]
-    places = list(wanted)
-    for number in range(1, len(places)):
-        places[number] = max(places[number], places[number - 1] + apart)
-    over = max(0.0, places[-1] - (axes.height - axes.bottom)) if places else 0.0
-    if over:
-        places[-1] -= over
-        for number in range(len(places) - 2, -1, -1):
-            places[number] = min(places[number], places[number + 1] - apart)
+    line_ends = [float(axes.y(min(max(line.y[-1], bottom), top))) for line in ordered]
+    label_positions = list(line_ends)
+    for number in range(1, len(label_positions)):
+        label_positions[number] = max(
+            label_positions[number], label_positions[number - 1] + min_spacing
+        )
+    overflow = (
+        max(0.0, label_positions[-1] - (axes.height - axes.bottom)) if label_positions else 0.0
+    )
+    if overflow:
+        label_positions[-1] -= overflow
+        for number in range(len(label_positions) - 2, -1, -1):
+            label_positions[number] = min(
+                label_positions[number], label_positions[number + 1] - min_spacing
+            )
     edge = axes.width - axes.right
     parts = []
-    for line, here, place in zip(ordered, wanted, places, strict=True):
+    for line, line_end, label_position in zip(ordered, line_ends, label_positions, strict=True):
         style = line.style.split()[0]
         start = axes.x(line.x[-1])
-        words = line.name if len(line.name) < 22 else f"{line.name[:20]}…"
-        way = f"M{start:.1f} {here:.1f}L{edge + 10:.1f} {place:.1f}"
-        drawn = [
-            f'<path class="leader {style}" d="{way}"/>',
-            f'<text class="{style}" x="{edge + 14:.1f}" y="{place + 4:.1f}">{escape(words)}</text>',
+        text = line.name if len(line.name) < 22 else f"{line.name[:20]}…"
+        leader_path = f"M{start:.1f} {line_end:.1f}L{edge + 10:.1f} {label_position:.1f}"
+        elements = [
+            f'<path class="leader {style}" d="{leader_path}"/>',
+            f'<text class="{style}" x="{edge + 14:.1f}" '
+            f'y="{label_position + 4:.1f}">{escape(text)}</text>',
         ]
-        parts.append(_group(line.key, drawn))
+        parts.append(_group(line.key, elements))
     return parts

@@ -9,22 +9,22 @@ if find_spec("pyarrow") is None:
     raise ImportError('tables need pyarrow, which is not installed; pip install "cida[tables]".')
 
 from cida.tables.columns import encode_columns
-from cida.tables.frame import Question, TableData, read_table
-from cida.tables.reading import TableFile, open_table
+from cida.tables.encoded_table import ColumnRoles, EncodedTable, read_table
 from cida.tables.schema import Column, Schema
-from cida.tables.store import StoredRows, store_rows
-from cida.tables.writing import writing
+from cida.tables.sources import TableSource, open_table
+from cida.tables.store import MappedDataset, write_mapped_rows
+from cida.tables.writer import open_writer
 
 __all__ = [
     "Column",
-    "Question",
+    "ColumnRoles",
+    "EncodedTable",
+    "MappedDataset",
     "Schema",
-    "StoredRows",
-    "TableData",
-    "TableFile",
+    "TableSource",
     "encode_columns",
     "open_table",
+    "open_writer",
     "read_table",
-    "store_rows",
-    "writing",
+    "write_mapped_rows",
 ]

@@ -9,17 +9,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["NUMERIC", "CellError", "Kind", "is_text", "reads", "texts", "to_numbers"]
+__all__ = [
+    "NUMERIC_KINDS",
+    "CellError",
+    "ColumnKind",
+    "can_parse",
+    "is_text",
+    "normalize_text",
+    "to_numbers",
+]
 
 Array = np.ndarray[Any, Any]
 Cells = Any  # a pyarrow.Array; pyarrow has no types
-Kind = Literal["number", "boolean", "date", "category"]
-NUMERIC: tuple[Kind, ...] = ("boolean", "number", "date")  # in the order in which they are tried
+ColumnKind = Literal["number", "boolean", "date", "category"]
+NUMERIC_KINDS: tuple[ColumnKind, ...] = (
+    "boolean",
+    "number",
+    "date",
+)  # in the order in which they are tried
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
-DAY_MICROSECONDS = 86_400_000_000
+MISSING_MARKERS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+MICROSECONDS_PER_DAY = 86_400_000_000
 # A zone makes another type of a time, and so do more than six digits of a second.
-TIMES = (
+TIMESTAMP_TYPES = (
     pa.timestamp("us"),
     pa.timestamp("us", tz="UTC"),
     pa.timestamp("ns"),
@@ -33,7 +45,7 @@ class CellError(ValueError):
     Who knows the file turns it into a sentence with the line in it.
     """
 
-    def __init__(self, column: str, kind: Kind, row: int, text: str) -> None:
+    def __init__(self, column: str, kind: ColumnKind, row: int, text: str) -> None:
         super().__init__(f"column {column} has {text!r} in row {row}, which is no {kind}.")
         self.column, self.kind, self.row, self.text = column, kind, row, text
 
@@ -46,51 +58,51 @@ def is_text(cells: Cells) -> bool:
     )
 
 
-def texts(cells: Cells) -> Cells:
+def normalize_text(cells: Cells) -> Cells:
     """Every cell as text without blanks around it, null where it is missing."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     trimmed = pc.utf8_trim_whitespace(cells.cast(pa.string()))
-    gone = pc.is_in(trimmed, value_set=pa.array(MISSING))
-    return pc.if_else(gone, pa.scalar(None, pa.string()), trimmed)
+    is_missing = pc.is_in(trimmed, value_set=pa.array(MISSING_MARKERS))
+    return pc.if_else(is_missing, pa.scalar(None, pa.string()), trimmed)
 
 
-def to_numbers(column: str, kind: Kind, cells: Cells) -> Array:
+def to_numbers(column: str, kind: ColumnKind, cells: Cells) -> Array:
     """The cells of a numeric kind as float64, NaN where missing; dates are days since 1970."""
-    read = _READERS[kind]
+    parse = _PARSERS[kind]
     if is_text(cells):
-        cells = texts(cells)
+        cells = normalize_text(cells)
     try:
-        return read(cells)
+        return parse(cells)
     except pa.ArrowException:
-        row = _first_wrong(read, cells)
-        raise CellError(column, kind, row, _shown(cells[row])) from None
+        row = _find_first_unparsable(parse, cells)
+        raise CellError(column, kind, row, _format_cell(cells[row])) from None
 
 
-def _shown(cell: Any) -> str:
+def _format_cell(cell: Any) -> str:
     try:
         return str(cell)
     except (OverflowError, ValueError):  # a date beyond Python's calendar
         return f"a {cell.type} beyond the calendar"
 
 
-def reads(kind: Kind, cells: Cells) -> bool:
+def can_parse(kind: ColumnKind, cells: Cells) -> bool:
     """Whether all of these texts, as `texts` gives them, can be read as this numeric kind."""
     try:
-        _READERS[kind](cells.drop_null()[:1])  # most columns are told by one cell, at no cost
-        _READERS[kind](cells)
+        _PARSERS[kind](cells.drop_null()[:1])  # most columns are told by one cell, at no cost
+        _PARSERS[kind](cells)
     except pa.ArrowException:
         return False
     return True
 
 
-def _first_wrong(read: Callable[[Cells], Array], cells: Cells) -> int:
+def _find_first_unparsable(parse: Callable[[Cells], Array], cells: Cells) -> int:
     """The first cell that cannot be read, found by halves."""
     low, high = 0, len(cells)
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            read(cells[low:middle])
+            parse(cells[low:middle])
         except pa.ArrowException:
             high = middle
         else:
@@ -98,51 +110,53 @@ def _first_wrong(read: Callable[[Cells], Array], cells: Cells) -> int:
     return low
 
 
-def _numbers(cells: Cells) -> Array:
+def _parse_numbers(cells: Cells) -> Array:
     if pa.types.is_time(cells.type) or pa.types.is_duration(cells.type):
-        bits = pa.int32() if pa.types.is_time32(cells.type) else pa.int64()
-        cells = cells.cast(bits)
+        integer_type = pa.int32() if pa.types.is_time32(cells.type) else pa.int64()
+        cells = cells.cast(integer_type)
     # Whole numbers beyond 2^53 are rounded, which a model does not feel; texts must parse.
-    return _floats(cells.cast(pa.float64(), safe=is_text(cells)))
+    return _to_float64(cells.cast(pa.float64(), safe=is_text(cells)))
 
 
-def _booleans(cells: Cells) -> Array:
+def _parse_booleans(cells: Cells) -> Array:
     if is_text(cells):
         lower = pc.utf8_lower(cells)
-        known = pc.is_in(lower, value_set=pa.array(["true", "false", None], pa.string()))
-        if not pc.all(known).as_py() and len(cells):
+        is_boolean = pc.is_in(lower, value_set=pa.array(["true", "false", None], pa.string()))
+        if not pc.all(is_boolean).as_py() and len(cells):
             raise pa.ArrowInvalid("neither true nor false")
         cells = pc.equal(lower, "true")
-    return _floats(cells.cast(pa.bool_()).cast(pa.float64()))
+    return _to_float64(cells.cast(pa.bool_()).cast(pa.float64()))
 
 
-def _dates(cells: Cells) -> Array:
+def _parse_dates(cells: Cells) -> Array:
     if is_text(cells):
-        cells = _times(cells)
+        cells = _parse_timestamps(cells)
     elif pa.types.is_null(cells.type):  # a column that is empty in all rows
         return np.full(len(cells), np.nan)
     elif not pa.types.is_temporal(cells.type):
         raise pa.ArrowInvalid("no date")
     instants = cells.cast(pa.timestamp("us", tz=getattr(cells.type, "tz", None)), safe=False)
-    return _floats(instants.cast(pa.int64()).cast(pa.float64(), safe=False)) / DAY_MICROSECONDS
+    return (
+        _to_float64(instants.cast(pa.int64()).cast(pa.float64(), safe=False)) / MICROSECONDS_PER_DAY
+    )
 
 
-def _times(cells: Cells) -> Cells:
-    for kind in TIMES[:-1]:
+def _parse_timestamps(cells: Cells) -> Cells:
+    for kind in TIMESTAMP_TYPES[:-1]:
         try:
             return cells.cast(kind)
         except pa.ArrowInvalid:
             continue
-    return cells.cast(TIMES[-1])
+    return cells.cast(TIMESTAMP_TYPES[-1])
 
 
-def _floats(cells: Cells) -> Array:
-    found: Array = cells.to_numpy(zero_copy_only=False)
-    return found.astype(np.float64, copy=False)
+def _to_float64(cells: Cells) -> Array:
+    values: Array = cells.to_numpy(zero_copy_only=False)
+    return values.astype(np.float64, copy=False)
 
 
-_READERS: dict[Kind, Callable[[Cells], Array]] = {
-    "number": _numbers,
-    "boolean": _booleans,
-    "date": _dates,
+_PARSERS: dict[ColumnKind, Callable[[Cells], Array]] = {
+    "number": _parse_numbers,
+    "boolean": _parse_booleans,
+    "date": _parse_dates,
 }

@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cida.plain import from_words
-from cida.tables.cells import Kind, texts, to_numbers
+from cida.io.json_decode import from_dict
+from cida.tables.cells import ColumnKind, normalize_text, to_numbers
 
-__all__ = ["CLIP", "Column", "Schema"]
+__all__ = ["MAX_ROBUST_DEVIATIONS", "Column", "Schema"]
 
 Array = np.ndarray[Any, Any]
-CLIP = 20.0  # robust standard deviations: one wild value must not shake all weights
+MAX_ROBUST_DEVIATIONS = (
+    20.0  # robust standard deviations: one wild value must not shake all weights
+)
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,14 @@ class Column:
     """
 
     name: str
-    kind: Kind
-    centre: float = 0.0
+    kind: ColumnKind
+    center: float = 0.0
     scale: float = 1.0
-    holes: bool = False
+    has_missing: bool = False
     categories: tuple[str, ...] = ()
 
     @property
-    def numeric(self) -> bool:
+    def is_numeric(self) -> bool:
         return self.kind != "category"
 
 
@@ -53,7 +55,7 @@ class Schema:
     dropped: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        ordered = sorted(self.columns, key=lambda column: not column.numeric)
+        ordered = sorted(self.columns, key=lambda column: not column.is_numeric)
         object.__setattr__(self, "columns", tuple(ordered))
 
     @property
@@ -61,50 +63,56 @@ class Schema:
         return tuple(column.name for column in self.columns)
 
     @property
-    def numbers(self) -> int:
+    def n_numeric(self) -> int:
         """How many columns are numeric."""
-        return sum(column.numeric for column in self.columns)
+        return sum(column.is_numeric for column in self.columns)
 
     @property
-    def indicators(self) -> tuple[int, ...]:
+    def missing_indicators(self) -> tuple[int, ...]:
         """The positions of the numeric columns that had holes."""
-        return tuple(k for k, column in enumerate(self._numeric) if column.holes)
+        return tuple(k for k, column in enumerate(self._numeric) if column.has_missing)
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def category_sizes(self) -> tuple[int, ...]:
         """How many codes each category column has, with the 0 of what is not known."""
         return tuple(len(column.categories) + 1 for column in self._categorical)
 
     @property
     def width(self) -> int:
         """How many numbers a row is encoded as."""
-        return self.numbers + len(self.indicators) + len(self.sizes)
+        return self.n_numeric + len(self.missing_indicators) + len(self.category_sizes)
 
     def encode(self, batch: Any) -> Array:
         """A pyarrow batch with these columns as float32, shape ``(rows, width)``."""
         encoded = np.zeros((len(batch), self.width), dtype=np.float32)
-        place = self.numbers
+        position = self.n_numeric
         for number, column in enumerate(self._numeric):
             values = to_numbers(column.name, column.kind, batch.column(column.name))
             missing = np.isnan(values)
             with np.errstate(over="ignore"):  # beyond all numbers is beyond the clip
-                scaled = np.clip((values - column.centre) / column.scale, -CLIP, CLIP)
+                scaled = np.clip(
+                    (values - column.center) / column.scale,
+                    -MAX_ROBUST_DEVIATIONS,
+                    MAX_ROBUST_DEVIATIONS,
+                )
             encoded[:, number] = np.where(missing, 0.0, scaled)
-            if column.holes:
-                encoded[:, place] = missing
-                place += 1
+            if column.has_missing:
+                encoded[:, position] = missing
+                position += 1
         for column in self._categorical:
-            encoded[:, place] = _codes(column, texts(batch.column(column.name)))
-            place += 1
+            encoded[:, position] = _encode_categories(
+                column, normalize_text(batch.column(column.name))
+            )
+            position += 1
         return encoded
 
-    def strangers(self, batch: Any) -> dict[str, int]:
+    def unknown_categories(self, batch: Any) -> dict[str, int]:
         """How many cells of each category column hold a text that has no code."""
         counts = {}
         for column in self._categorical:
-            cells = texts(batch.column(column.name))
-            known = int(np.count_nonzero(_codes(column, cells)))
-            counts[column.name] = len(cells) - cells.null_count - known
+            cells = normalize_text(batch.column(column.name))
+            n_known = int(np.count_nonzero(_encode_categories(column, cells)))
+            counts[column.name] = len(cells) - cells.null_count - n_known
         return {name: count for name, count in counts.items() if count}
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,26 +124,26 @@ class Schema:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        found = from_words(cls, values)
-        names = found.names
-        for column in found.columns:
+        schema = from_dict(cls, values)
+        names = schema.names
+        for column in schema.columns:
             if names.count(column.name) > 1:
                 raise ValueError(f"columns has {column.name!r} twice")
-            if not (math.isfinite(column.centre) and 0 < column.scale < math.inf):
+            if not (math.isfinite(column.center) and 0 < column.scale < math.inf):
                 raise ValueError(f"column {column.name!r} has no scale")
-        return found
+        return schema
 
     @property
     def _numeric(self) -> list[Column]:
-        return [column for column in self.columns if column.numeric]
+        return [column for column in self.columns if column.is_numeric]
 
     @property
     def _categorical(self) -> list[Column]:
-        return [column for column in self.columns if not column.numeric]
+        return [column for column in self.columns if not column.is_numeric]
 
 
-def _codes(column: Column, cells: Any) -> Array:
-    known = pa.array(column.categories, pa.string())
-    found = pc.index_in(cells, value_set=known, skip_nulls=True)
-    codes: Array = pc.add(found.fill_null(-1), 1).to_numpy(zero_copy_only=False)
+def _encode_categories(column: Column, cells: Any) -> Array:
+    categories = pa.array(column.categories, pa.string())
+    positions = pc.index_in(cells, value_set=categories, skip_nulls=True)
+    codes: Array = pc.add(positions.fill_null(-1), 1).to_numpy(zero_copy_only=False)
     return codes

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cida.batch import Batch, Rows
+from cida.data import Batch, IndexedDataset
 from cida.scratch import MANY, to_be_dealt
 
-__all__ = ["Gathered", "StoredRows", "store_rows"]
+__all__ = ["MappedDataset", "RowBuffer", "write_mapped_rows"]
 
 Array = np.ndarray[Any, Any]
 
 
-def store_rows(path: Path, parts: Iterable[Array], width: int) -> Array:
+def write_mapped_rows(path: Path, parts: Iterable[Array], width: int) -> Array:
     """Writes float32 rows one after another, so that a full disk is an error, and maps the file."""
     rows = 0
     with path.open("wb") as file:
@@ -32,40 +32,40 @@ def store_rows(path: Path, parts: Iterable[Array], width: int) -> Array:
     return np.memmap(path, dtype=np.float32, mode="r", shape=(rows, width))
 
 
-class Gathered:
+class RowBuffer:
     """Rows that come part by part: in memory or, of very many, in a file without a name."""
 
     def __init__(self) -> None:
         self.parts: list[Array] = []
-        self.rows = 0
+        self.n_rows = 0
         self.file: IO[bytes] | None = None
 
     def add(self, part: Array) -> None:
         self.parts.append(part)
-        self.rows += len(part)
-        if self.rows > MANY:
+        self.n_rows += len(part)
+        if self.n_rows > MANY:
             self.file = self.file or tempfile.TemporaryFile()  # noqa: SIM115 (`whole` closes it)
             for one in self.parts:
                 self.file.write(np.ascontiguousarray(one).tobytes())
             self.parts = [part[:0]]
 
-    def whole(self) -> Array:
+    def concatenate(self) -> Array:
         """All rows; nothing can be added any more."""
         if self.file is None:
             return np.concatenate(self.parts)
         with self.file as file:
             file.flush()
-            kind = self.parts[0]
-            return np.memmap(file, kind.dtype, "r+", shape=(self.rows, *kind.shape[1:]))
+            template = self.parts[0]
+            return np.memmap(file, template.dtype, "r+", shape=(self.n_rows, *template.shape[1:]))
 
 
-class StoredRows(Rows):
+class MappedDataset(IndexedDataset):
     """Row i is row ``place[i]`` of the stored array: only the rows of a batch are read."""
 
-    def __init__(self, stored: Array, place: Tensor, y: Tensor, u: Tensor, labelled: Tensor):
-        super().__init__(place, y, u, labelled)
-        self.stored = np.asarray(to_be_dealt(stored))
+    def __init__(self, array: Array, row_numbers: Tensor, y: Tensor, u: Tensor, labelled: Tensor):
+        super().__init__(row_numbers, y, u, labelled)
+        self.array = np.asarray(to_be_dealt(array))
 
     def __getitem__(self, indices: Tensor) -> Batch:
         batch = super().__getitem__(indices)
-        return replace(batch, x=torch.from_numpy(self.stored[batch.x.numpy()]))
+        return replace(batch, x=torch.from_numpy(self.array[batch.x.numpy()]))

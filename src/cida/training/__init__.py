@@ -1,15 +1,15 @@
 """Training: who moves when, on which rows, and what is kept."""
 
-from cida.training.course import Callback, Event
-from cida.training.curriculum import Curriculum, Sampler
-from cida.training.nearness import near_weights
-from cida.training.resuming import CheckpointWarning, resumable
+from cida.training.checkpointing import CheckpointWarning, resumable
+from cida.training.sampling import Curriculum, Sampler
+from cida.training.state import Callback, Event
 from cida.training.trainer import (
     NonFiniteLossError,
     Trainer,
-    Training,
-    isolated,
+    TrainingConfig,
+    seeded,
 )
+from cida.training.weighting import proximity_weights
 
 __all__ = [
     "Callback",
@@ -19,8 +19,8 @@ __all__ = [
     "NonFiniteLossError",
     "Sampler",
     "Trainer",
-    "Training",
-    "isolated",
-    "near_weights",
+    "TrainingConfig",
+    "proximity_weights",
     "resumable",
+    "seeded",
 ]

@@ -9,18 +9,18 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Precision", "computing"]
+__all__ = ["Precision", "encoder_precision"]
 
 Precision = Literal["float32", "bf16"]
 
 
 @contextmanager
-def computing(encoder: nn.Module, precision: Precision, compiled: bool) -> Iterator[None]:
+def encoder_precision(encoder: nn.Module, precision: Precision, compiled: bool) -> Iterator[None]:
     """Inside, the encoder computes in this precision, compiled if asked to; weights are float32.
 
     The encoder alone: it is nearly all of a step, and beliefs about u in eight bits would blur it.
     """
-    with _in_half(encoder) if precision == "bf16" else nullcontext():
+    with _bfloat16_mode(encoder) if precision == "bf16" else nullcontext():
         if compiled:
             encoder.compile()
         try:
@@ -31,20 +31,20 @@ def computing(encoder: nn.Module, precision: Precision, compiled: bool) -> Itera
 
 
 @contextmanager
-def _in_half(encoder: nn.Module) -> Iterator[None]:
+def _bfloat16_mode(encoder: nn.Module) -> Iterator[None]:
     """One that has ``in_bfloat16`` knows which of its layers bear it; of others all do."""
     if hasattr(encoder, "in_bfloat16"):
-        before = encoder.in_bfloat16
+        previous = encoder.in_bfloat16
         vars(encoder)["in_bfloat16"] = True
         try:
             yield
         finally:
-            vars(encoder)["in_bfloat16"] = before
+            vars(encoder)["in_bfloat16"] = previous
         return
-    half = _Half()
+    autocast = _BFloat16Autocast()
     hooks = [
-        encoder.register_forward_pre_hook(half.begin),
-        encoder.register_forward_hook(half.end, always_call=True),
+        encoder.register_forward_pre_hook(autocast.begin),
+        encoder.register_forward_hook(autocast.end, always_call=True),
     ]
     try:
         yield
@@ -53,14 +53,14 @@ def _in_half(encoder: nn.Module) -> Iterator[None]:
             hook.remove()
 
 
-class _Half:
+class _BFloat16Autocast:
     """Begins before a forward pass and ends behind it, with an encoding in float32."""
 
-    def begin(self, encoder: nn.Module, given: tuple[Any, ...]) -> None:
-        device = given[0].device.type
+    def begin(self, encoder: nn.Module, inputs: tuple[Any, ...]) -> None:
+        device = inputs[0].device.type
         self.cast = torch.autocast(device, torch.bfloat16)
         self.cast.__enter__()  # type: ignore[no-untyped-call]
 
-    def end(self, encoder: nn.Module, given: tuple[Any, ...], z: Any) -> Any:
+    def end(self, encoder: nn.Module, inputs: tuple[Any, ...], z: Any) -> Any:
         self.cast.__exit__(None, None, None)
         return z.float() if isinstance(z, Tensor) else z

@@ -11,21 +11,21 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cida import ranks
-from cida.batch import Rows
+from cida import distributed
+from cida.data import IndexedDataset
 from cida.games import Game, Move
-from cida.scratch import few
-from cida.training.course import Average, Callback, Course, Event, Log
-from cida.training.curriculum import Curriculum, Sampler
-from cida.training.descent import Descent
-from cida.training.precision import Precision, computing
-from cida.training.resuming import Checkpoints, Stopping
+from cida.scratch import subsample
+from cida.training.checkpointing import CheckpointStore, GracefulInterrupt
+from cida.training.optimizer import FusedAdamW
+from cida.training.precision import Precision, encoder_precision
+from cida.training.sampling import Curriculum, Sampler
+from cida.training.state import Callback, Event, EventLog, TrainingState, WeightAverage
 
-__all__ = ["Callback", "Event", "NonFiniteLossError", "Trainer", "Training", "isolated"]
+__all__ = ["Callback", "Event", "NonFiniteLossError", "Trainer", "TrainingConfig", "seeded"]
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingConfig:
     """Every choice of the trainer."""
 
     steps: int = 6000
@@ -34,10 +34,10 @@ class Training:
     learning_rate: float = 5e-4
     schedule: Literal["cosine", "constant"] = "cosine"
     weight_decay: float = 0.0
-    averaging: float = 0.999
+    ema_decay: float = 0.999
     curriculum: float = 0.0
-    stages: int = 20
-    balance_bins: int = 30
+    curriculum_stages: int = 20
+    n_balance_bins: int = 30
     seed: int = 0
     events: int = 100
     device: str = "cpu"
@@ -56,151 +56,163 @@ class Trainer:
     state is left as it was found.
     """
 
-    def __init__(self, training: Training, callbacks: Iterable[Callback] = ()) -> None:
-        self.training = training
+    def __init__(self, config: TrainingConfig, callbacks: Iterable[Callback] = ()) -> None:
+        self.config = config
         self.callbacks = list(callbacks)
 
-    def run(self, game: Game, rows: Rows) -> None:
-        checkpoints = Checkpoints.asked_for(game, rows, self.training)
-        t = self.training
+    def run(self, game: Game, dataset: IndexedDataset) -> None:
+        checkpoints = CheckpointStore.for_training(game, dataset, self.config)
+        t = self.config
         with (
-            isolated(ranks.own_seed(t.seed)),
-            computing(game.encoder, t.precision, t.compile),
-            Stopping(checkpoints) as stopping,
+            seeded(distributed.rank_seed(t.seed)),
+            encoder_precision(game.encoder, t.precision, t.compile),
+            GracefulInterrupt(checkpoints) as interrupt,
         ):
-            self._run(game.train(), rows, checkpoints, stopping)
+            self._run(game.train(), dataset, checkpoints, interrupt)
         game.eval()
 
     def _run(
-        self, game: Game, rows: Rows, checkpoints: Checkpoints | None, stopping: Stopping
+        self,
+        game: Game,
+        dataset: IndexedDataset,
+        checkpoints: CheckpointStore | None,
+        interrupt: GracefulInterrupt,
     ) -> None:
-        t = self.training
-        device = ranks.own_device(t.device)
-        course = self._course(game.to(device))
-        sampler = Sampler(rows, game.space, t.balance_bins, course.draws)
-        curriculum = Curriculum(self._distance(game, rows), t.steps, t.curriculum, t.stages)
+        t = self.config
+        device = distributed.rank_device(t.device)
+        training_state = self._make_training_state(game.to(device))
+        sampler = Sampler(dataset, game.space, t.n_balance_bins, training_state.generator)
+        curriculum = Curriculum(
+            self._distance_to_source(game, dataset), t.steps, t.curriculum, t.curriculum_stages
+        )
         stage = -1
-        start = self._resume(course, checkpoints)
-        for past in range(curriculum.stage(start - 1) + 1 if 0 < start < t.steps else 0):
-            stage = past  # the game has been through it
-            _widen(sampler, curriculum, stage)
+        start = self._resume(training_state, checkpoints)
+        for past_stage in range(curriculum.stage_at(start - 1) + 1 if 0 < start < t.steps else 0):
+            stage = past_stage  # the game has been through it
+            _enter_stage(sampler, curriculum, stage)
 
         for step in range(start, t.steps):
-            if curriculum.stage(step) != stage:
-                stage = curriculum.stage(step)
-                if _widen(sampler, curriculum, stage):
-                    with _on_cpu(course, device):
-                        game.enter_stage(rows, sampler.active, sampler.weights)
-            game.progress(step / t.steps)
-            rate = t.learning_rate * self._decay(step)
-            source = rows[ranks.mine(sampler.source(t.source_batch_size))].to(device)
-            everyone = rows[ranks.mine(sampler.everyone(t.batch_size, game.newest_share))].to(
-                device
-            )
-            with course.log.looking(game, source, everyone, step + 1):
-                for move in game.moves(source, everyone):
-                    self._check(move, step)
-                    self._make(move, course, rate)
-            course.average.update()
-            course.log.step(step + 1, rate, len(sampler.active) / len(rows))
+            if curriculum.stage_at(step) != stage:
+                stage = curriculum.stage_at(step)
+                if _enter_stage(sampler, curriculum, stage):
+                    with _on_cpu(training_state, device):
+                        game.enter_stage(dataset, sampler.active_rows, sampler.row_weights)
+            game.set_progress(step / t.steps)
+            rate = t.learning_rate * self._schedule_factor(step)
+            source = dataset[distributed.shard(sampler.draw_source(t.source_batch_size))].to(device)
+            pooled = dataset[
+                distributed.shard(sampler.draw_pooled(t.batch_size, game.newest_share))
+            ].to(device)
+            with training_state.event_log.probe_round(game, source, pooled, step + 1):
+                for move in game.moves(source, pooled):
+                    self._check_losses(move, step)
+                    self._step_player(move, training_state, rate)
+            training_state.weight_average.update()
+            training_state.event_log.step(step + 1, rate, len(sampler.active_rows) / len(dataset))
             if checkpoints is not None and step + 1 < t.steps:
-                stop = stopping.wanted(step)
-                if stop or checkpoints.due(step):
-                    checkpoints.keep(course.state(step + 1))
+                stop = interrupt.is_requested(step)
+                if stop or checkpoints.is_due(step):
+                    checkpoints.save(training_state.checkpoint(step + 1))
                 if stop:
-                    stopping.obey()
+                    interrupt.raise_received_signal()
 
         if start < t.steps:
-            self._finish(course, checkpoints)
+            self._finish(training_state, checkpoints)
         game.cpu()
 
-    def _course(self, game: Game) -> Course:
-        t = self.training
-        descents = {name: Descent(own, t.weight_decay) for name, own in game.players().items()}
-        average = Average([game.encoder, game.predictor], t.averaging)
-        draws = torch.Generator().manual_seed(t.seed)
-        return Course(game, descents, average, draws, Log(t.steps, t.events, self.callbacks))
+    def _make_training_state(self, game: Game) -> TrainingState:
+        t = self.config
+        optimizers = {
+            name: FusedAdamW(own, t.weight_decay) for name, own in game.player_parameters().items()
+        }
+        average = WeightAverage([game.encoder, game.predictor], t.ema_decay)
+        generator = torch.Generator().manual_seed(t.seed)
+        return TrainingState(
+            game, optimizers, average, generator, EventLog(t.steps, t.events, self.callbacks)
+        )
 
-    def _resume(self, course: Course, checkpoints: Checkpoints | None) -> int:
+    def _resume(self, training_state: TrainingState, checkpoints: CheckpointStore | None) -> int:
         """How many rounds are done; the course is put where it stood after them."""
-        state = None if checkpoints is None else checkpoints.latest()
-        if state is None:
+        checkpoint = None if checkpoints is None else checkpoints.load_latest()
+        if checkpoint is None:
             return 0
-        course.restore(state)
-        return state.step
+        training_state.restore(checkpoint)
+        return checkpoint.step
 
-    def _make(self, move: Move, course: Course, rate: float) -> None:
+    def _step_player(self, move: Move, training_state: TrainingState, rate: float) -> None:
         """One player's step."""
-        descent = course.descents[move.player]
-        descent.forget()
-        move.total.backward()  # type: ignore[no-untyped-call]
-        if ranks.count() > 1:
-            ranks.average(descent.gradients)
-        descent.step(rate)
-        course.log.add(move)
+        optimizer = training_state.optimizers[move.player]
+        optimizer.zero_grad()
+        move.total_loss.backward()  # type: ignore[no-untyped-call]
+        if distributed.world_size() > 1:
+            distributed.all_reduce_mean(optimizer.gradients)
+        optimizer.step(rate)
+        training_state.event_log.add(move)
 
-    def _finish(self, course: Course, checkpoints: Checkpoints | None) -> None:
-        self._check_weights(course.game)
-        course.average.apply()
+    def _finish(self, training_state: TrainingState, checkpoints: CheckpointStore | None) -> None:
+        self._check_weights(training_state.game)
+        training_state.weight_average.apply()
         # Statistics of batches are each rank's own.
-        ranks.average(b for b in course.game.buffers() if b.is_floating_point())
+        distributed.all_reduce_mean(
+            b for b in training_state.game.buffers() if b.is_floating_point()
+        )
         if checkpoints is not None:
-            checkpoints.keep(course.finished(self.training.steps))
+            checkpoints.save(training_state.final_checkpoint(self.config.steps))
 
-    def _distance(self, game: Game, rows: Rows) -> Tensor:
-        if self.training.curriculum <= 0:
-            return torch.zeros(()).expand(len(rows))
-        return game.space.distance_to_set(rows.u, rows.u[few(rows.sources)])
+    def _distance_to_source(self, game: Game, dataset: IndexedDataset) -> Tensor:
+        if self.config.curriculum <= 0:
+            return torch.zeros(()).expand(len(dataset))
+        return game.space.distance_to_set(dataset.u, dataset.u[subsample(dataset.source_rows)])
 
     def _check_weights(self, game: Game) -> None:
         """The last step may break weights after the last loss was looked at."""
-        for player, parameters in game.players().items():
+        for player, parameters in game.player_parameters().items():
             if not all(bool(p.isfinite().all()) for p in parameters):
                 raise NonFiniteLossError(
-                    f"the {player}'s weights are not finite after step {self.training.steps}; try "
-                    f"a lower learning_rate (now {self.training.learning_rate:g})."
+                    f"the {player}'s weights are not finite after step {self.config.steps}; try "
+                    f"a lower learning_rate (now {self.config.learning_rate:g})."
                 )
 
-    def _decay(self, step: int) -> float:
-        if self.training.schedule == "constant":
+    def _schedule_factor(self, step: int) -> float:
+        if self.config.schedule == "constant":
             return 1.0
-        return max(0.01, 0.5 * (1 + math.cos(math.pi * step / self.training.steps)))
+        return max(0.01, 0.5 * (1 + math.cos(math.pi * step / self.config.steps)))
 
-    def _check(self, move: Move, step: int) -> None:
+    def _check_losses(self, move: Move, step: int) -> None:
         for player, loss in move.losses.items():
             value = float(loss.detach())
             if not math.isfinite(value):
                 raise NonFiniteLossError(
                     f"the {player}'s loss became {value} at step {step + 1} of "
-                    f"{self.training.steps}; try a lower learning_rate (now "
-                    f"{self.training.learning_rate:g}) or a lower lambda_d, and look for extreme "
+                    f"{self.config.steps}; try a lower learning_rate (now "
+                    f"{self.config.learning_rate:g}) or a lower lambda_d, and look for extreme "
                     "values in X."
                 )
 
 
-def _widen(sampler: Sampler, curriculum: Curriculum, stage: int) -> bool:
+def _enter_stage(sampler: Sampler, curriculum: Curriculum, stage: int) -> bool:
     """Enters a stage of the curriculum; whether there are rows that were not there before."""
-    active = curriculum.active(stage)
-    if stage and len(active) <= len(sampler.active):
+    active = curriculum.active_rows(stage)
+    if stage and len(active) <= len(sampler.active_rows):
         return False
-    sampler.activate(active)
+    sampler.set_active_rows(active)
     return True
 
 
 @contextmanager
-def _on_cpu(course: Course, device: torch.device) -> Iterator[None]:
+def _on_cpu(training_state: TrainingState, device: torch.device) -> Iterator[None]:
     """Inside, the game is where the rows are: what it fits to all of them is fitted there."""
     if device.type == "cpu":
         yield
         return
-    course.game.cpu()
+    training_state.game.cpu()
     yield
-    course.game.to(device)
-    course.average.look_again()
+    training_state.game.to(device)
+    training_state.weight_average.refresh_weights()
 
 
 @contextmanager
-def isolated(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Inside, torch's random state is seeded and its default dtype float32; both are put back."""
     dtype = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):

@@ -66,7 +66,7 @@ def shhs(tmp_path):
     def write(count=3, stages=STAGES, label="THOR RES", rate_hz=10, root=tmp_path / "shhs"):
         lines = ["nsrrid,visitnumber,age_s1,gender,ventrate,pf_s1,vt_s1"]
         for number in range(200001, 200001 + count):
-            night = STUDIES["shhs"].recording(root, number)
+            night = STUDIES["shhs"].recording_paths(root, number)
             signal = breathe(30 * EPOCHS, rate_hz, number)
             record(night.edf, {"SaO2": (signal + 95, 1 * rate_hz), label: (signal, rate_hz)})
             night.annotation.parent.mkdir(parents=True, exist_ok=True)

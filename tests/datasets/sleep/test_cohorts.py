@@ -7,11 +7,11 @@ import pytest
 from cida.datasets.sleep import (
     STUDIES,
     SleepStore,
-    make_simulated,
     open_cohort,
-    prepare,
-    simulate,
-    simulated_home,
+    prepare_study,
+    simulate_cohorts,
+    simulate_missing_cohorts,
+    simulated_data_home,
 )
 
 COHORTS = import_module("cida.datasets.sleep.simulate").COHORTS
@@ -20,7 +20,7 @@ COHORTS = import_module("cida.datasets.sleep.simulate").COHORTS
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """Three people of shhs, of seed 0; to be read, not changed."""
-    (root,) = simulate(tmp_path_factory.mktemp("recorded"), 3, 0, cohorts=["shhs"])
+    (root,) = simulate_cohorts(tmp_path_factory.mktemp("recorded"), 3, 0, cohorts=["shhs"])
     return root
 
 
@@ -30,12 +30,12 @@ def contents(root):
 
 def test_cohorts_are_made_once_and_opened(tmp_path, monkeypatch):
     monkeypatch.setenv("CIDA_DATA_HOME", str(tmp_path))
-    home = simulated_home()
+    home = simulated_data_home()
     assert home.parent == tmp_path
     with pytest.raises(ValueError, match="cohort mesa is not there; cida reproduce makes it"):
         open_cohort("mesa", None)
     seen = []
-    make_simulated(home, 3, watch=lambda *said: seen.append(said))
+    simulate_missing_cohorts(home, 3, on_progress=lambda *said: seen.append(said))
     expected = [(f"{verb} {name}", done, 3)
                 for name in COHORTS for verb in ("simulating", "preparing")
                 for done in (1, 2, 3)]  # fmt: skip
@@ -43,11 +43,11 @@ def test_cohorts_are_made_once_and_opened(tmp_path, monkeypatch):
     assert sorted(path.name for path in home.iterdir()) == sorted(COHORTS)  # no recordings
     for name in COHORTS:
         store = open_cohort(name, None)
-        assert (store.study, store.simulated, len(store.subjects)) == (name, True, 3)
+        assert (store.study, store.is_simulated, len(store.subjects)) == (name, True, 3)
         assert store.folder == home / name
         assert len(store) > 3 * 750
     seen.clear()
-    make_simulated(home, 3, watch=lambda *said: seen.append(said))
+    simulate_missing_cohorts(home, 3, on_progress=lambda *said: seen.append(said))
     assert seen == []
 
 
@@ -66,8 +66,8 @@ def test_cohorts_of_a_stopped_run_are_finished(recorded, tmp_path, monkeypatch):
 
     for moment in (("simulating shhs", 1, 3), ("preparing shhs", 2, 3)):
         with pytest.raises(KeyboardInterrupt):
-            make_simulated(tmp_path, 3, watch=stop_at(moment))
-    make_simulated(tmp_path, 3, watch=stop_at(None))
+            simulate_missing_cohorts(tmp_path, 3, on_progress=stop_at(moment))
+    simulate_missing_cohorts(tmp_path, 3, on_progress=stop_at(None))
     # No night is simulated or read twice.
     assert [done for *done, _ in seen if done[0] == "simulating shhs"] == [
         ["simulating shhs", done] for done in (1, 1, 2)
@@ -76,7 +76,7 @@ def test_cohorts_of_a_stopped_run_are_finished(recorded, tmp_path, monkeypatch):
         ["preparing shhs", done] for done in (1, 2, 1)
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["shhs"]
-    prepare(STUDIES["shhs"], recorded, tmp_path / "straight")
+    prepare_study(STUDIES["shhs"], recorded, tmp_path / "straight")
     assert contents(tmp_path / "shhs") == contents(tmp_path / "straight")
 
 
@@ -86,7 +86,7 @@ def test_ones_own_stores_are_opened_by_study(recorded, tmp_path):
     (tmp_path / "sof").mkdir()
     with pytest.raises(ValueError, match=r"is no store of sleep segments: it has no store\.json"):
         open_cohort("sof", tmp_path)
-    prepare(STUDIES["shhs"], recorded, tmp_path / "shhs")
+    prepare_study(STUDIES["shhs"], recorded, tmp_path / "shhs")
     opened = open_cohort("shhs", tmp_path)
     assert opened.settings == SleepStore.open(tmp_path / "shhs").settings
     assert opened.folder == tmp_path / "shhs"

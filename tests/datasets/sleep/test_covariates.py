@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from cida.datasets.sleep import INDICES, STUDIES, RecordingError
-from cida.datasets.sleep.covariates import covariates_of, read_covariates
+from cida.datasets.sleep import INDEX_NAMES, STUDIES, RecordingError
+from cida.datasets.sleep.covariates import get_covariates, read_covariates
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_shhs_has_all_eleven_indices(table):
     )
     found = read_covariates(root, STUDIES["shhs"])
     assert list(found) == ["200001"]
-    assert tuple(found["200001"]) == INDICES
+    assert tuple(found["200001"]) == INDEX_NAMES
     assert list(found["200001"].values()) == [55, 61, 2, 1, 2, 3, 4, 5, 6, 7, 8]
 
 
@@ -31,7 +31,7 @@ def test_what_is_empty_or_not_a_number_is_unknown(table):
     root = table('nsrrid,age_s1,gender,vt_s1,pf_s1,note\n1,55,,.,.M,"Se\xf1or, 3"\n2,60.5,1,50\n\n')
     found = read_covariates(root, STUDIES["shhs"])
     assert found["2"]["vitality"] == 50
-    for index in INDICES[1:]:
+    for index in INDEX_NAMES[1:]:
         assert math.isnan(found["1"][index])
 
 
@@ -84,8 +84,8 @@ def test_a_subject_needs_a_line_and_an_age(table):
     root = table("nsrrid,age_s1\n1,50\n2,\n")
     path = root / "datasets/shhs1-dataset-0.20.0.csv"
     covariates = read_covariates(root, STUDIES["shhs"])
-    assert covariates_of("1", covariates, path)["age"] == 50
+    assert get_covariates("1", covariates, path)["age"] == 50
     with pytest.raises(RecordingError, match="subject 2 has no age in it"):
-        covariates_of("2", covariates, path)
+        get_covariates("2", covariates, path)
     with pytest.raises(RecordingError, match="subject 3 is not in it"):
-        covariates_of("3", covariates, path)
+        get_covariates("3", covariates, path)

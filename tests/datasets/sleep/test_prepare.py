@@ -4,7 +4,7 @@ import errno
 import numpy as np
 import pytest
 
-from cida.datasets.sleep import STUDIES, PreparationError, SleepStore, night, prepare, store
+from cida.datasets.sleep import STUDIES, PreparationError, SleepStore, night, prepare_study, store
 from cida.datasets.sleep.stages import write_stages
 
 SHHS = STUDIES["shhs"]
@@ -33,10 +33,10 @@ def no_reading(monkeypatch):
 
 
 def test_segments_are_the_scaled_signal_with_its_stage(shhs, tmp_path):
-    report = prepare(SHHS, shhs(1), tmp_path / "out")
+    report = prepare_study(SHHS, shhs(1), tmp_path / "out")
     found = report.store
     assert found.stages.tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 1]
-    assert (report.read, report.failures) == (1, ())
+    assert (report.n_nights_read, report.failures) == (1, ())
     assert (report.counts.segments, report.counts.unscored) == (11, 1)
     time = np.arange(3300) / 10
     wave = np.sin(2 * np.pi * 0.25 * time)
@@ -45,8 +45,8 @@ def test_segments_are_the_scaled_signal_with_its_stage(shhs, tmp_path):
 
 
 def test_a_belt_at_32_hz_gives_the_same_night(shhs, tmp_path):
-    slow = prepare(SHHS, shhs(1), tmp_path / "slow").store
-    fast = prepare(SHHS, shhs(1, label="Thor", rate_hz=32, root=tmp_path / "fast-root"),
+    slow = prepare_study(SHHS, shhs(1), tmp_path / "slow").store
+    fast = prepare_study(SHHS, shhs(1, label="Thor", rate_hz=32, root=tmp_path / "fast-root"),
                    tmp_path / "fast").store  # fmt: skip
     assert np.array_equal(slow.stages, fast.stages)
     first, second = (one.segments[3:8].ravel().astype(float) for one in (slow, fast))
@@ -55,50 +55,52 @@ def test_a_belt_at_32_hz_gives_the_same_night(shhs, tmp_path):
 
 def test_two_jobs_give_the_same_store(shhs, tmp_path):
     root = shhs(5)
-    (SHHS.recording(root, 200002).edf).write_bytes(b"rubbish")
+    (SHHS.recording_paths(root, 200002).edf).write_bytes(b"rubbish")
     seen = []
     for jobs in (1, 2):
-        prepare(SHHS, root, tmp_path / str(jobs), jobs, watch=lambda *done: seen.append(done))
+        prepare_study(
+            SHHS, root, tmp_path / str(jobs), jobs, on_progress=lambda *done: seen.append(done)
+        )
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
     assert seen == [(number, 5) for number in range(1, 6)] * 2
 
 
 def test_a_second_run_reads_nothing(shhs, tmp_path, no_reading):
     root = shhs()
-    prepare(SHHS, root, tmp_path / "out")
+    prepare_study(SHHS, root, tmp_path / "out")
     before = contents(tmp_path / "out")
     no_reading()
-    report = prepare(SHHS, root, tmp_path / "out")
-    assert (report.read, len(report.store)) == (0, 33)
+    report = prepare_study(SHHS, root, tmp_path / "out")
+    assert (report.n_nights_read, len(report.store)) == (0, 33)
     assert contents(tmp_path / "out") == before
 
 
 def test_a_stopped_run_goes_on_where_it_was(shhs, tmp_path, monkeypatch):
     root = shhs(4)
-    prepare(SHHS, root, tmp_path / "straight")
+    prepare_study(SHHS, root, tmp_path / "straight")
 
     def stop(done, total):
         if done == 2:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepare(SHHS, root, tmp_path / "out", watch=stop)
+        prepare_study(SHHS, root, tmp_path / "out", on_progress=stop)
     assert not (tmp_path / "out/store.json").exists()
     (tmp_path / "out/parts/200002.npz").write_bytes(b"damaged")
     (tmp_path / "out/parts/.200003.npz.abc").write_bytes(b"left by a killed job")
-    report = prepare(SHHS, root, tmp_path / "out")
-    assert report.read == 3
+    report = prepare_study(SHHS, root, tmp_path / "out")
+    assert report.n_nights_read == 3
     assert contents(tmp_path / "out") == contents(tmp_path / "straight")
 
 
 def test_new_subjects_join_an_old_store_as_if_they_had_been_there(shhs, tmp_path):
     root = shhs(4)
-    prepare(SHHS, root, tmp_path / "straight")
-    late = SHHS.recording(root, 200002).edf
+    prepare_study(SHHS, root, tmp_path / "straight")
+    late = SHHS.recording_paths(root, 200002).edf
     late.rename(tmp_path / "late.edf")
-    prepare(SHHS, root, tmp_path / "out")
+    prepare_study(SHHS, root, tmp_path / "out")
     (tmp_path / "late.edf").rename(late)
-    assert prepare(SHHS, root, tmp_path / "out").read == 1
+    assert prepare_study(SHHS, root, tmp_path / "out").n_nights_read == 1
     assert contents(tmp_path / "out") == contents(tmp_path / "straight")
 
 
@@ -109,38 +111,38 @@ def test_parts_of_other_settings_are_read_again(shhs, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepare(SHHS, root, tmp_path / "out", channel="SaO2", watch=stop)
-    assert prepare(SHHS, root, tmp_path / "out").read == 2
+        prepare_study(SHHS, root, tmp_path / "out", channel="SaO2", on_progress=stop)
+    assert prepare_study(SHHS, root, tmp_path / "out").n_nights_read == 2
 
 
 @pytest.mark.parametrize("other", [{"channel": "SaO2"}, {"columns": {"vitality": "pf_s1"}}])
 def test_a_store_of_other_settings_is_refused(shhs, tmp_path, other):
     root = shhs(1)
-    prepare(SHHS, root, tmp_path / "out")
+    prepare_study(SHHS, root, tmp_path / "out")
     with pytest.raises(ValueError, match="a store with other settings"):
-        prepare(SHHS, root, tmp_path / "out", **other)
+        prepare_study(SHHS, root, tmp_path / "out", **other)
 
 
 def test_the_mark_of_the_simulator_is_carried_on(shhs, tmp_path):
     root = shhs(1)
     (root / "SIMULATED.txt").touch()
-    assert prepare(SHHS, root, tmp_path / "out").store.simulated
-    assert SleepStore.open(tmp_path / "out").simulated
+    assert prepare_study(SHHS, root, tmp_path / "out").store.is_simulated
+    assert SleepStore.open(tmp_path / "out").is_simulated
 
 
 def test_a_failed_subject_is_a_line_and_the_others_go_on(shhs, tmp_path):
     root = shhs(9)
-    nights = SHHS.recordings(root)
+    nights = SHHS.find_recordings(root)
     nights[0].annotation.unlink()
     nights[1].edf.write_bytes(nights[1].edf.read_bytes()[:-1])
     write_stages(nights[2].annotation, [0] * 24)
     write_stages(nights[3].annotation, [9] * 12)
-    table = SHHS.table_path(root)
+    table = SHHS.find_table(root)
     lines = table.read_text().splitlines()
     lines[5] = lines[5].replace(",45,", ",,")
     del lines[6]
     table.write_text("\n".join(lines))
-    report = prepare(SHHS, root, tmp_path / "out")
+    report = prepare_study(SHHS, root, tmp_path / "out")
     assert report.store.subjects.ids == ("200007", "200008", "200009")
     found = failures(tmp_path / "out")
     assert found == {
@@ -152,18 +154,18 @@ def test_a_failed_subject_is_a_line_and_the_others_go_on(shhs, tmp_path):
         "200005": "subject 200005 has no age in it; fill it in.",
         "200006": "subject 200006 is not in it; add the line.",
     }
-    assert {one.subject: one.sentence for one in report.failures} == found
+    assert {one.subject: one.message for one in report.failures} == found
     assert report.failures[0].file == str(nights[0].annotation)
 
 
 def test_what_failed_is_tried_again_and_the_report_follows(shhs, tmp_path):
     root = shhs(2)
-    path = SHHS.recording(root, 200001).annotation
+    path = SHHS.recording_paths(root, 200001).annotation
     path.rename(tmp_path / "away.xml")
-    prepare(SHHS, root, tmp_path / "out")
+    prepare_study(SHHS, root, tmp_path / "out")
     assert set(failures(tmp_path / "out")) == {"200001"}
     (tmp_path / "away.xml").rename(path)
-    assert prepare(SHHS, root, tmp_path / "out").failures == ()
+    assert prepare_study(SHHS, root, tmp_path / "out").failures == ()
     assert failures(tmp_path / "out") == {}
 
 
@@ -171,24 +173,24 @@ def test_what_failed_is_tried_again_and_the_report_follows(shhs, tmp_path):
     ("epochs", "cut"), [(100, 0), (101, 0), (99, 0), (103, 3), (96, 4), (108, None), (90, None)]
 )
 def test_an_annotation_may_differ_a_little_in_length(tmp_path, breathing, write_edf, epochs, cut):
-    recording = SHHS.recording(tmp_path, 200001)
+    recording = SHHS.recording_paths(tmp_path, 200001)
     write_edf(recording.edf, {"THOR RES": (breathing(3000, 10), 10)})
     write_stages(recording.annotation, [2] * epochs)
     if cut is None:
         with pytest.raises(ValueError, match=f"it has {epochs} epochs of 30 s and the recording"):
-            night.read_night(recording, SHHS.belts, None)
+            night.read_night(recording, SHHS.belt_aliases, None)
     else:
-        found = night.read_night(recording, SHHS.belts, None)
+        found = night.read_night(recording, SHHS.belt_aliases, None)
         assert (len(found.stages), found.counts.cut) == (min(epochs, 100), cut)
 
 
 def test_gaps_are_left_out_and_counted(tmp_path, breathing, write_edf):
-    recording = SHHS.recording(tmp_path, 200001)
+    recording = SHHS.recording_paths(tmp_path, 200001)
     signal = breathing(3000, 32)
     signal[32 * 300 : 32 * 390] = signal[32 * 300]  # segments 10, 11 and 12
     write_edf(recording.edf, {"Thor": (signal, 32)})
     write_stages(recording.annotation, [*[1] * 11, 9, *[5] * 88])
-    found = night.read_night(recording, SHHS.belts, None)
+    found = night.read_night(recording, SHHS.belt_aliases, None)
     assert (found.counts.unscored, found.counts.gaps) == (1, 2)
     assert found.stages.tolist() == [1] * 10 + [3] * 87
 
@@ -205,9 +207,9 @@ def test_a_full_disk_while_reading_stops_and_keeps_what_is_done(shhs, tmp_path, 
 
     monkeypatch.setattr(night, "write_atomically", full)
     with pytest.raises(PreparationError, match=r"the disk of .* is full; free some space and run"):
-        prepare(SHHS, root, tmp_path / "out")
+        prepare_study(SHHS, root, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").rglob("*")] == ["parts", "200001.npz"]
-    assert prepare(SHHS, root, tmp_path / "out").read == 2
+    assert prepare_study(SHHS, root, tmp_path / "out").n_nights_read == 2
 
 
 @pytest.mark.parametrize("where", ["_start_array", "write_atomically"])
@@ -215,9 +217,9 @@ def test_a_full_disk_while_writing_the_store_leaves_the_old_one(
     shhs, tmp_path, monkeypatch, where, no_reading
 ):
     root = shhs(3)
-    late = SHHS.recording(root, 200001).edf
+    late = SHHS.recording_paths(root, 200001).edf
     late.rename(tmp_path / "late.edf")
-    prepare(SHHS, root, tmp_path / "out")
+    prepare_study(SHHS, root, tmp_path / "out")
     before = contents(tmp_path / "out")
     (tmp_path / "late.edf").rename(late)
 
@@ -227,11 +229,11 @@ def test_a_full_disk_while_writing_the_store_leaves_the_old_one(
     with monkeypatch.context() as patch:
         patch.setattr(store, where, full)
         with pytest.raises(PreparationError, match="is full"):
-            prepare(SHHS, root, tmp_path / "out")
+            prepare_study(SHHS, root, tmp_path / "out")
     assert {name: (tmp_path / "out" / name).read_bytes() for name in FILES} == before
     assert not list((tmp_path / "out").glob(".store-*"))
     no_reading()
-    assert prepare(SHHS, root, tmp_path / "out").store.subjects.ids[0] == "200001"
+    assert prepare_study(SHHS, root, tmp_path / "out").store.subjects.ids[0] == "200001"
     assert len(contents(tmp_path / "out")) == len(FILES)
 
 
@@ -241,35 +243,35 @@ def test_another_fault_of_the_disk_is_raised_as_it_is(shhs, tmp_path, monkeypatc
 
     monkeypatch.setattr(night, "write_atomically", broken)
     with pytest.raises(OSError, match="Input/output error"):
-        prepare(SHHS, shhs(1), tmp_path / "out")
+        prepare_study(SHHS, shhs(1), tmp_path / "out")
 
 
 def test_nobody_prepared_is_an_error_with_the_first_reason(shhs, tmp_path):
     root = shhs(2, label="Effort")
     with pytest.raises(PreparationError) as raised:
-        prepare(SHHS, root, tmp_path / "out")
+        prepare_study(SHHS, root, tmp_path / "out")
     words = str(raised.value)
     assert words.startswith("not one of 2 subjects could be prepared (the first: ")
     assert "no breathing belt is among its channels ('SaO2', 'Effort')" in words
     assert words.endswith(f"all are in {tmp_path}/out/report.csv.")
     assert set(failures(tmp_path / "out")) == {"200001", "200002"}
-    assert prepare(SHHS, root, tmp_path / "out", channel="Effort").store.subjects.ids
+    assert prepare_study(SHHS, root, tmp_path / "out", channel="Effort").store.subjects.ids
 
 
 def test_a_folder_of_the_user_beside_the_parts_is_not_touched(shhs, tmp_path):
     (tmp_path / "out/parts").mkdir(parents=True)
     (tmp_path / "out/parts/bicycle.txt").write_text("mine")
-    prepare(SHHS, shhs(1), tmp_path / "out")
+    prepare_study(SHHS, shhs(1), tmp_path / "out")
     assert [path.name for path in (tmp_path / "out/parts").iterdir()] == ["bicycle.txt"]
 
 
 def test_wrong_arguments_are_one_sentence(shhs, tmp_path, monkeypatch):
     root = shhs(1)
     with pytest.raises(ValueError, match="jobs is 0; it must be at least 1"):
-        prepare(SHHS, root, tmp_path / "out", jobs=0)
+        prepare_study(SHHS, root, tmp_path / "out", n_jobs=0)
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="which is no folder; choose another name"):
-        prepare(SHHS, root, tmp_path / "file")
+        prepare_study(SHHS, root, tmp_path / "file")
     monkeypatch.setattr("cida.datasets.sleep.jobs.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs edfio, .* pip install 'cida\[sleep\]'"):
-        prepare(SHHS, root, tmp_path / "out")
+        prepare_study(SHHS, root, tmp_path / "out")

@@ -7,7 +7,7 @@ from edfio import EdfAnnotation, Recording
 from cida.datasets.sleep import STUDIES, RecordingError
 from cida.datasets.sleep.recordings import read_belt
 
-BELTS = STUDIES["shhs"].belts
+BELTS = STUDIES["shhs"].belt_aliases
 
 
 def test_a_belt_comes_at_its_own_rate_and_in_physical_units(tmp_path, breathing, write_edf):

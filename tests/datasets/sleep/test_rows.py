@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.batch import Rows
-from cida.datasets.sleep import NightRows
+from cida.data import IndexedDataset
+from cida.datasets.sleep import NightDataset
 
 WIDTH = 300
 SIZES = (7, 5)
@@ -34,12 +34,12 @@ AGE = torch.tensor([50.0, 81.0, 51.0, 82.0, 83.0, 52.0, 53.0, 84.0], dtype=torch
 
 
 def some_rows(stores, labelled=COHORT == 0):
-    return NightRows(stores, COHORT, PLACE, Y, AGE, labelled)
+    return NightDataset(stores, COHORT, PLACE, Y, AGE, labelled)
 
 
 def test_rows_deal_the_segments_they_name(stores):
     rows = some_rows(stores)
-    assert isinstance(rows, Rows)
+    assert isinstance(rows, IndexedDataset)
     assert len(rows) == len(PLACE)
     batch = rows[torch.arange(len(rows))]
     assert (batch.x.shape, batch.x.dtype) == ((len(rows), 1, WIDTH), torch.float32)
@@ -55,7 +55,7 @@ def test_the_order_asked_for_is_the_order_dealt(stores, asked):
     rows, indices = some_rows(stores), torch.tensor(asked, dtype=torch.long)
     batch = rows[indices]
     assert len(batch) == len(asked)
-    assert torch.equal(batch.row, indices)
+    assert torch.equal(batch.row_ids, indices)
     marks = 100 * COHORT[indices] + PLACE[indices]
     assert batch.x[:, 0, 0].tolist() == marks.tolist()
     assert torch.equal(batch.u[:, 0], AGE[indices])
@@ -70,7 +70,7 @@ def test_labels_are_wiped_where_there_are_none(stores):
         assert torch.equal(found[labelled], Y[labelled])
         assert (found[~labelled] == 0).all()
     assert torch.equal(batch.labelled, labelled)
-    assert torch.equal(rows.sources, labelled.nonzero()[:, 0])
+    assert torch.equal(rows.source_rows, labelled.nonzero()[:, 0])
     assert (Y[~labelled] != 0).all()  # those given are as they were
     oracle = some_rows(stores, torch.ones(len(PLACE), dtype=torch.bool))
     assert torch.equal(oracle.y.long(), Y)
@@ -90,7 +90,7 @@ def test_only_what_is_dealt_is_read(stores):
             return stores[0][places]
 
     shelf = Shelf()
-    rows = NightRows([shelf], torch.zeros(8, dtype=torch.long), PLACE % 7, Y, AGE, COHORT == 0)
+    rows = NightDataset([shelf], torch.zeros(8, dtype=torch.long), PLACE % 7, Y, AGE, COHORT == 0)
     assert shelf.taken == []
     batch = rows[torch.tensor([3, 0])]
     assert sorted(shelf.taken) == [4, 6]
@@ -108,4 +108,4 @@ def test_a_batch_is_a_copy_and_the_files_stay(stores):
 
 def test_rows_of_unequal_number_are_refused(stores):
     with pytest.raises(ValueError, match="x, y, u and labelled have 8, 7, 8 and 8 rows"):
-        NightRows(stores, COHORT, PLACE, Y[:7], AGE, COHORT == 0)
+        NightDataset(stores, COHORT, PLACE, Y[:7], AGE, COHORT == 0)

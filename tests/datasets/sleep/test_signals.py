@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.signal import resample as resample_fourier
 
 from cida.datasets.sleep.signals import (
+    cut_segments,
     find_gaps,
-    gap_segments,
-    normalise,
+    mark_gap_segments,
+    normalize,
     resample,
-    segments,
 )
 
 NO_GAPS = np.empty((0, 2))
@@ -67,7 +67,7 @@ def test_an_absurd_rate_is_refused(rate_hz):
 def test_the_night_gives_its_own_unit():
     random = np.random.default_rng(1)
     signal = (40 + 7 * random.normal(size=100_000)).astype(np.float32)
-    found = normalise(signal, NO_GAPS)
+    found = normalize(signal, NO_GAPS)
     assert found.dtype == np.float32
     assert np.median(found) == pytest.approx(0, abs=0.01)
     assert found.std() == pytest.approx(1, abs=0.01)
@@ -78,7 +78,7 @@ def test_turns_in_bed_do_not_set_the_unit():
     signal = random.normal(size=100_000).astype(np.float32)
     turned = signal.copy()
     turned[::50] = 500
-    found = normalise(turned, NO_GAPS)
+    found = normalize(turned, NO_GAPS)
     calm = np.arange(len(signal)) % 50 != 0
     assert np.abs(found - signal)[calm].max() < 0.15
     assert found.max() == 8
@@ -88,25 +88,25 @@ def test_gaps_do_not_set_the_unit():
     random = np.random.default_rng(1)
     signal = random.normal(size=10_000).astype(np.float32)
     signal[2000:] = 9
-    assert normalise(signal, np.array([[200, 1000]]))[:2000].std() == pytest.approx(1, abs=0.05)
+    assert normalize(signal, np.array([[200, 1000]]))[:2000].std() == pytest.approx(1, abs=0.05)
     with pytest.raises(ValueError, match="hardly moves"):
-        normalise(signal, NO_GAPS)
+        normalize(signal, NO_GAPS)
     with pytest.raises(ValueError, match="flat all night"):
-        normalise(signal, np.array([[0, 1000]]))
+        normalize(signal, np.array([[0, 1000]]))
 
 
 @given(st.integers(0, 2000), st.integers(1, 60))
 def test_segments_are_the_signal_itself_in_order(length, rate_hz):
     signal = np.arange(length)
-    found = segments(signal, rate_hz)
+    found = cut_segments(signal, rate_hz)
     assert found.shape == (length // (30 * rate_hz), 30 * rate_hz)
     assert np.array_equal(found.ravel(), signal[: found.size])
     assert length - found.size < 30 * rate_hz
 
 
 def test_a_segment_has_three_hundred_samples():
-    assert segments(np.zeros(3299)).shape == (10, 300)
-    assert segments(np.zeros(299)).shape == (0, 300)
+    assert cut_segments(np.zeros(3299)).shape == (10, 300)
+    assert cut_segments(np.zeros(299)).shape == (0, 300)
 
 
 def test_flat_and_missing_stretches_of_more_than_ten_seconds_are_gaps():
@@ -123,7 +123,16 @@ def test_flat_and_missing_stretches_of_more_than_ten_seconds_are_gaps():
 def test_a_segment_is_left_out_for_more_than_ten_seconds_of_a_gap():
     gaps = np.array([[20, 35], [70, 80.5], [89, 121], [200, 209.9]])
     #        10 s and 5 s; 10.5 s; 1 s, all, 1 s; 9.9 s
-    assert gap_segments(gaps, 8).tolist() == [False, False, True, True, False, False, False, False]
-    assert gap_segments(np.array([[0, 1000]]), 3).all()
-    assert gap_segments(np.array([[100, 1000]]), 3).tolist() == [False] * 3
-    assert not gap_segments(NO_GAPS, 3).any()
+    assert mark_gap_segments(gaps, 8).tolist() == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert mark_gap_segments(np.array([[0, 1000]]), 3).all()
+    assert mark_gap_segments(np.array([[100, 1000]]), 3).tolist() == [False] * 3
+    assert not mark_gap_segments(NO_GAPS, 3).any()

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from cida.datasets.sleep import (
-    CLASSES,
+    STAGE_CLASSES,
     STUDIES,
     PreparationError,
     RecordingError,
-    prepare,
-    simulate,
+    prepare_study,
+    simulate_cohorts,
 )
 from cida.datasets.sleep.covariates import read_covariates
-from cida.datasets.sleep.jobs import stopping
+from cida.datasets.sleep.jobs import translate_job_errors
 from cida.datasets.sleep.night import read_night
-from cida.datasets.sleep.physiology import SCALES
+from cida.datasets.sleep.physiology import SF36_SCALES
 from cida.datasets.sleep.recordings import read_belt
 from cida.datasets.sleep.signals import find_gaps
 from cida.datasets.sleep.stages import UNSCORED, read_stages
@@ -33,7 +33,7 @@ SUBJECTS = 3
 def made(tmp_path_factory):
     """Three people in each cohort, of seed 0; to be read, not changed."""
     out = tmp_path_factory.mktemp("made")
-    return dict(zip(COHORTS, simulate(out, SUBJECTS, 0), strict=True))
+    return dict(zip(COHORTS, simulate_cohorts(out, SUBJECTS, 0), strict=True))
 
 
 def contents(root):
@@ -54,10 +54,10 @@ def people(study, count=SUBJECTS, seed=0):
 
 @pytest.mark.parametrize("study", COHORTS)
 def test_the_study_finds_what_was_simulated_and_nothing_else_is_there(made, study):
-    recordings = STUDIES[study].recordings(made[study])
+    recordings = STUDIES[study].find_recordings(made[study])
     assert [night.subject for night in recordings] == list(people(study))
     files = {path for night in recordings for path in (night.edf, night.annotation)}
-    files |= {STUDIES[study].table_path(made[study]), made[study] / "SIMULATED.txt"}
+    files |= {STUDIES[study].find_table(made[study]), made[study] / "SIMULATED.txt"}
     assert {path for path in made[study].rglob("*") if path.is_file()} == files
 
 
@@ -76,7 +76,7 @@ def test_the_table_has_the_people(made, study):
 def test_shhs_alone_knows_all_eleven_indices(made):
     found = read_covariates(made["shhs"], STUDIES["shhs"])["200001"]
     assert not any(math.isnan(value) for value in found.values())
-    assert set(SCALES) < set(found)
+    assert set(SF36_SCALES) < set(found)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_people_differ_by_seed_number_and_study():
 
 def test_more_subjects_leave_the_first_ones_as_they_were(made, tmp_path):
     for study in ("shhs", "sof"):
-        simulate(tmp_path, SUBJECTS - 1, 0, cohorts=[study])
+        simulate_cohorts(tmp_path, SUBJECTS - 1, 0, cohorts=[study])
         fewer, more = (nights(root) for root in (tmp_path / study, made[study]))
         assert len(fewer) == 2 * (SUBJECTS - 1)
         assert fewer.items() <= more.items()
-        short, long = (STUDIES[study].table_path(r) for r in (tmp_path / study, made[study]))
+        short, long = (STUDIES[study].find_table(r) for r in (tmp_path / study, made[study]))
         assert long.read_text().startswith(short.read_text())
 
 
@@ -119,13 +119,15 @@ def test_what_is_there_is_kept_and_what_is_missing_is_made(made, tmp_path):
 
     def go(subjects):
         seen.clear()
-        simulate(tmp_path, subjects, 0, watch=lambda *done: seen.append(done), cohorts=["shhs"])
+        simulate_cohorts(
+            tmp_path, subjects, 0, on_progress=lambda *done: seen.append(done), cohorts=["shhs"]
+        )
         return list(seen)
 
     assert go(2) == [(1, 2), (2, 2)]
-    kept = STUDIES["shhs"].recording(tmp_path / "shhs", 200001)
+    kept = STUDIES["shhs"].recording_paths(tmp_path / "shhs", 200001)
     kept.edf.write_bytes(b"mine")
-    STUDIES["shhs"].recording(tmp_path / "shhs", 200002).annotation.unlink()
+    STUDIES["shhs"].recording_paths(tmp_path / "shhs", 200002).annotation.unlink()
     assert go(SUBJECTS) == [(1, 2), (2, 2)]
     assert kept.edf.read_bytes() == b"mine"
     kept.edf.unlink()
@@ -135,29 +137,29 @@ def test_what_is_there_is_kept_and_what_is_missing_is_made(made, tmp_path):
 
 
 def test_two_jobs_write_the_same_bytes(made, tmp_path):
-    simulate(tmp_path, SUBJECTS, 0, jobs=2, cohorts=["shhs"])
+    simulate_cohorts(tmp_path, SUBJECTS, 0, n_jobs=2, cohorts=["shhs"])
     assert contents(tmp_path / "shhs") == contents(made["shhs"])
 
 
 def test_another_seed_makes_other_nights(made, tmp_path):
-    simulate(tmp_path, 1, 1, cohorts=["shhs"])
+    simulate_cohorts(tmp_path, 1, 1, cohorts=["shhs"])
     other, usual = contents(tmp_path / "shhs"), contents(made["shhs"])
     assert other.keys() < usual.keys()
     assert all(other[name] != usual[name] for name in other)
 
 
 def test_a_folder_of_another_seed_is_refused_and_left_alone(tmp_path):
-    simulate(tmp_path, 1, 0, cohorts=["shhs"])
+    simulate_cohorts(tmp_path, 1, 0, cohorts=["shhs"])
     before = contents(tmp_path)
     with pytest.raises(ValueError, match=r"out has nights of another seed in .*shhs; choose"):
-        simulate(tmp_path, 1, 1, cohorts=["shhs"])
+        simulate_cohorts(tmp_path, 1, 1, cohorts=["shhs"])
     assert contents(tmp_path) == before
 
 
 def test_a_folder_of_real_recordings_is_refused_and_left_alone(shhs, tmp_path):
     before = contents(shhs(1))
     with pytest.raises(ValueError, match=r"out has recordings that are not simulated in .*shhs;"):
-        simulate(tmp_path, 1, 0)
+        simulate_cohorts(tmp_path, 1, 0)
     assert contents(tmp_path / "shhs") == before
     assert not is_simulated(tmp_path / "shhs")
 
@@ -172,20 +174,20 @@ def test_a_folder_of_real_recordings_is_refused_and_left_alone(shhs, tmp_path):
 )
 def test_wrong_numbers_are_one_sentence_and_nothing_is_written(tmp_path, wrong, said):
     with pytest.raises(ValueError, match=said):
-        simulate(tmp_path / "out", **{"subjects": 1, "seed": 0, **wrong})
+        simulate_cohorts(tmp_path / "out", **{"subjects": 1, "seed": 0, **wrong})
     assert not (tmp_path / "out").exists()
 
 
 def test_a_home_folder_is_understood(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert simulate("~/nights", 1, 0, cohorts=["shhs"]) == [tmp_path / "nights/shhs"]
+    assert simulate_cohorts("~/nights", 1, 0, cohorts=["shhs"]) == [tmp_path / "nights/shhs"]
     assert is_simulated(tmp_path / "nights/shhs")
 
 
 def test_a_full_disk_is_told_in_a_sentence(tmp_path):
     with (
         pytest.raises(PreparationError, match=r"the disk of .* is full; free some space and run"),
-        stopping(tmp_path),
+        translate_job_errors(tmp_path),
     ):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -216,8 +218,8 @@ def heard(monkeypatch):
 @pytest.mark.parametrize("study", ["shhs", "sof"])
 def test_the_file_gives_back_the_belts_within_its_quantisation(tmp_path, heard, study):
     number = COHORTS[study].first_id
-    simulate(tmp_path, 1, 0, cohorts=[study])
-    edf = STUDIES[study].recording(tmp_path / study, number).edf
+    simulate_cohorts(tmp_path, 1, 0, cohorts=[study])
+    edf = STUDIES[study].recording_paths(tmp_path / study, number).edf
     names = next(names for names in COHORTS[study].names if _has(edf, names[0]))
     loose = np.zeros(len(heard["belts"][0][0]), bool)
     for name, belt, written in zip(names, heard["belts"][0], heard["written"][0], strict=True):
@@ -247,7 +249,7 @@ def _has(edf, name):
 def test_nights_are_as_long_as_the_papers_and_everybody_has_an_own_one(made):
     epochs = [len(read_stages(night.annotation))
               for study, root in made.items()
-              for night in STUDIES[study].recordings(root)]  # fmt: skip
+              for night in STUDIES[study].find_recordings(root)]  # fmt: skip
     assert all(840 <= count <= 1160 for count in epochs)
     assert np.mean(epochs) == pytest.approx(1000, abs=60)
     assert len(set(epochs)) >= len(epochs) - 1  # two may be alike by chance
@@ -255,10 +257,10 @@ def test_nights_are_as_long_as_the_papers_and_everybody_has_an_own_one(made):
 
 @pytest.mark.parametrize("study", COHORTS)
 def test_every_night_can_be_prepared_whole(made, study):
-    for recording in STUDIES[study].recordings(made[study]):
-        night = read_night(recording, STUDIES[study].belts, None)
+    for recording in STUDIES[study].find_recordings(made[study]):
+        night = read_night(recording, STUDIES[study].belt_aliases, None)
         assert night.counts.cut == 0
-        assert sorted(set(night.stages)) == list(range(len(CLASSES)))
+        assert sorted(set(night.stages)) == list(range(len(STAGE_CLASSES)))
         assert night.counts.segments > 750
 
 
@@ -268,9 +270,9 @@ NEIGHBOURS = {(0, 1), (1, 0), (2, 3), (3, 2), (4, 1)}
 
 
 def test_the_annotation_is_the_night_apart_from_a_twentieth(tmp_path, heard):
-    simulate(tmp_path, 2, 0, cohorts=["shhs"])
+    simulate_cohorts(tmp_path, 2, 0, cohorts=["shhs"])
     for number, stages in zip((200001, 200002), heard["stages"], strict=True):
-        annotation = STUDIES["shhs"].recording(tmp_path / "shhs", number).annotation
+        annotation = STUDIES["shhs"].recording_paths(tmp_path / "shhs", number).annotation
         found = read_stages(annotation)
         scored = found != UNSCORED
         assert len(found) == len(stages)
@@ -337,8 +339,8 @@ def test_a_study_that_ran_for_years_has_some_other_belts():
 
 
 def test_a_store_of_simulated_people_says_so(made, tmp_path):
-    store = prepare(STUDIES["shhs"], made["shhs"], tmp_path / "out").store
-    assert store.simulated
+    store = prepare_study(STUDIES["shhs"], made["shhs"], tmp_path / "out").store
+    assert store.is_simulated
     assert '"simulated": true' in (tmp_path / "out/store.json").read_text()
     assert store.subjects.ids == tuple(people("shhs"))
     assert store.subjects["age"].tolist() == [person.age for person in people("shhs").values()]

@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cida.datasets.sleep import CLASSES, RecordingError
+from cida.datasets.sleep import STAGE_CLASSES, RecordingError
 from cida.datasets.sleep.stages import (
     AWAKE,
     DEEP,
     LIGHT,
+    NSRR_STAGES,
     REM,
-    STAGES,
     UNSCORED,
     read_stages,
     write_stages,
@@ -30,7 +30,7 @@ def test_stages_become_the_four_classes_of_the_paper(annotate):
     found = read_stages(path)
     assert found.dtype == np.int8
     assert found.tolist() == [AWAKE, LIGHT, LIGHT, LIGHT, DEEP, DEEP, REM, REM, UNSCORED, UNSCORED]
-    assert [CLASSES[stage] for stage in (AWAKE, LIGHT, DEEP, REM)] == list(CLASSES)
+    assert [STAGE_CLASSES[stage] for stage in (AWAKE, LIGHT, DEEP, REM)] == list(STAGE_CLASSES)
 
 
 def test_epochs_that_no_event_covers_are_unscored_and_order_does_not_matter(annotate):
@@ -44,11 +44,11 @@ def test_other_events_are_not_stages(annotate):
         read_stages(path)
 
 
-@given(st.lists(st.sampled_from(sorted(STAGES)), min_size=1, max_size=60))
+@given(st.lists(st.sampled_from(sorted(NSRR_STAGES)), min_size=1, max_size=60))
 def test_what_is_written_is_read_again(tmp_path_factory, numbers):
     path = tmp_path_factory.getbasetemp() / "round-trip.xml"
     write_stages(path, numbers)
-    assert read_stages(path).tolist() == [STAGES[number][1] for number in numbers]
+    assert read_stages(path).tolist() == [NSRR_STAGES[number][1] for number in numbers]
 
 
 def test_a_run_of_equal_stages_is_one_event(tmp_path):
@@ -85,7 +85,7 @@ def test_a_wrong_event_is_one_sentence(annotate, events, words):
     path = annotate(*events)
     with pytest.raises(RecordingError) as raised:
         read_stages(path)
-    assert words in raised.value.fault
+    assert words in raised.value.message
     assert str(raised.value).startswith(f"{path}: ")
 
 

@@ -3,26 +3,26 @@ import json
 import numpy as np
 import pytest
 
-from cida.datasets.sleep import INDICES, STUDIES, SleepStore, prepare
+from cida.datasets.sleep import INDEX_NAMES, STUDIES, SleepStore, prepare_study
 
 
 @pytest.fixture
 def store(shhs, tmp_path):
-    prepare(STUDIES["shhs"], shhs(), tmp_path / "store")
+    prepare_study(STUDIES["shhs"], shhs(), tmp_path / "store")
     return tmp_path / "store"
 
 
 def test_a_store_has_rows_and_people(store):
     found = SleepStore.open(store)
-    assert (found.study, found.simulated, len(found)) == ("shhs", False, 33)
+    assert (found.study, found.is_simulated, len(found)) == ("shhs", False, 33)
     assert (found.segments.shape, found.segments.dtype) == ((33, 300), np.float16)
     assert (found.stages.dtype, found.subject.dtype) == (np.int8, np.int32)
     assert isinstance(found.segments, np.memmap)
     assert found.subject.tolist() == [0] * 11 + [1] * 11 + [2] * 11
     assert found.stages[:11].tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 1]
-    assert [found.night(number) for number in range(3)] == [(0, 11), (11, 11), (22, 11)]
+    assert [found.night_rows(number) for number in range(3)] == [(0, 11), (11, 11), (22, 11)]
     assert found.subjects.ids == ("200001", "200002", "200003")
-    assert tuple(found.subjects.indices) == INDICES
+    assert tuple(found.subjects.indices) == INDEX_NAMES
     assert found.subjects["age"].tolist() == [41, 42, 43]
     assert found.subjects["gender"].tolist() == [2, 1, 2]
     assert found.subjects["physical_functioning"].tolist() == [80.5] * 3

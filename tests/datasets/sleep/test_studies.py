@@ -1,7 +1,7 @@
 import pytest
 
-from cida.datasets.sleep import INDICES, STUDIES
-from cida.datasets.sleep.studies import is_simulated, plain, subject_id
+from cida.datasets.sleep import INDEX_NAMES, STUDIES
+from cida.datasets.sleep.studies import is_simulated, normalize_label, strip_leading_zeros
 
 PLACES = {
     "shhs": (
@@ -30,27 +30,27 @@ def touch(path):
 @pytest.mark.parametrize("name", STUDIES)
 def test_files_are_where_nsrr_puts_them(name, tmp_path):
     number, edf, annotation = PLACES[name]
-    night = STUDIES[name].recording(tmp_path, number)
+    night = STUDIES[name].recording_paths(tmp_path, number)
     assert (night.edf, night.annotation) == (tmp_path / edf, tmp_path / annotation)
     touch(tmp_path / edf)
     touch((tmp_path / edf).with_name("notes.edf"))
-    assert STUDIES[name].recordings(tmp_path) == [night]
+    assert STUDIES[name].find_recordings(tmp_path) == [night]
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_knows_the_age_and_only_indices(name):
     study = STUDIES[name]
     assert study.name == name
-    assert set(study.columns) | set(study.constants) <= set(INDICES)
+    assert set(study.columns) | set(study.constants) <= set(INDEX_NAMES)
     assert study.columns["age"]
-    assert len({plain(label) for label in study.belts}) == len(study.belts)
+    assert len({normalize_label(label) for label in study.belt_aliases}) == len(study.belt_aliases)
 
 
 def test_subjects_are_in_order_of_their_number(tmp_path):
     for number in (1000, 20, 3):
-        touch(STUDIES["mesa"].recording(tmp_path, number).edf)
+        touch(STUDIES["mesa"].recording_paths(tmp_path, number).edf)
     touch(tmp_path / "polysomnography/edfs/mesa-sleep-10000.edf")
-    found = STUDIES["mesa"].recordings(tmp_path)
+    found = STUDIES["mesa"].find_recordings(tmp_path)
     assert [night.subject for night in found] == ["3", "20", "1000", "10000"]
     assert found[0].annotation.name == "mesa-sleep-0003-nsrr.xml"
 
@@ -59,14 +59,14 @@ def test_a_subject_twice_is_refused(tmp_path):
     touch(tmp_path / "polysomnography/edfs/mesa-sleep-0003.edf")
     touch(tmp_path / "polysomnography/edfs/mesa-sleep-003.edf")
     with pytest.raises(ValueError, match="root has subject 3 twice"):
-        STUDIES["mesa"].recordings(tmp_path)
+        STUDIES["mesa"].find_recordings(tmp_path)
 
 
 def test_a_root_without_nights_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"has no polysomnography/edfs/mesa-sleep-\*.edf; point"):
-        STUDIES["mesa"].recordings(tmp_path)
+        STUDIES["mesa"].find_recordings(tmp_path)
     with pytest.raises(ValueError, match="which is no folder"):
-        STUDIES["mesa"].recordings(tmp_path / "absent")
+        STUDIES["mesa"].find_recordings(tmp_path / "absent")
 
 
 def test_the_simulator_leaves_a_mark(tmp_path):
@@ -76,4 +76,8 @@ def test_the_simulator_leaves_a_mark(tmp_path):
 
 
 def test_ids_have_no_leading_zeros():
-    assert [subject_id(text) for text in (" 0012 ", "200100", "0")] == ["12", "200100", "0"]
+    assert [strip_leading_zeros(text) for text in (" 0012 ", "200100", "0")] == [
+        "12",
+        "200100",
+        "0",
+    ]

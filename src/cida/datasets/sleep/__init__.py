@@ -1,29 +1,29 @@
 """Sleep staging from breathing: studies of NSRR, made a store of 30 s segments."""
 
-from cida.datasets.sleep.cohorts import make_simulated, open_cohort, simulated_home
+from cida.datasets.sleep.cohorts import open_cohort, simulate_missing_cohorts, simulated_data_home
 from cida.datasets.sleep.errors import PreparationError, RecordingError
 from cida.datasets.sleep.night import read_signal
-from cida.datasets.sleep.prepare import Report, prepare
-from cida.datasets.sleep.rows import NightRows
-from cida.datasets.sleep.simulate import simulate
-from cida.datasets.sleep.stages import CLASSES
+from cida.datasets.sleep.prepare import PreparationReport, prepare_study
+from cida.datasets.sleep.rows import NightDataset
+from cida.datasets.sleep.simulate import simulate_cohorts
+from cida.datasets.sleep.stages import STAGE_CLASSES
 from cida.datasets.sleep.store import SleepStore
-from cida.datasets.sleep.studies import INDICES, STUDIES, Study
+from cida.datasets.sleep.studies import INDEX_NAMES, STUDIES, Study
 
 __all__ = [
-    "CLASSES",
-    "INDICES",
+    "INDEX_NAMES",
+    "STAGE_CLASSES",
     "STUDIES",
-    "NightRows",
+    "NightDataset",
     "PreparationError",
+    "PreparationReport",
     "RecordingError",
-    "Report",
     "SleepStore",
     "Study",
-    "make_simulated",
     "open_cohort",
-    "prepare",
+    "prepare_study",
     "read_signal",
-    "simulate",
-    "simulated_home",
+    "simulate_cohorts",
+    "simulate_missing_cohorts",
+    "simulated_data_home",
 ]

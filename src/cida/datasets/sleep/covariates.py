@@ -10,49 +10,51 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cida.datasets.sleep.errors import RecordingError
-from cida.datasets.sleep.studies import INDICES, Study, subject_id
-from cida.words import did_you_mean
+from cida.datasets.sleep.studies import INDEX_NAMES, Study, strip_leading_zeros
+from cida.errors import did_you_mean
 
-__all__ = ["Covariates", "covariates_of", "read_covariates"]
+__all__ = ["Covariates", "get_covariates", "read_covariates"]
 
 Covariates = dict[str, dict[str, float]]
-NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
-UNKNOWN = re.compile(r"\.[a-z_]?|na|n/a|nan|null|none|not reported", re.IGNORECASE)
+NO_COLUMN_OVERRIDES: Mapping[str, str] = MappingProxyType({})
+MISSING_VALUE_PATTERN = re.compile(r"\.[a-z_]?|na|n/a|nan|null|none|not reported", re.IGNORECASE)
 
 
 def read_covariates(
-    root: str | Path, study: Study, columns: Mapping[str, str] = NO_COLUMNS
+    root: str | Path, study: Study, columns: Mapping[str, str] = NO_COLUMN_OVERRIDES
 ) -> Covariates:
     """For each subject of the table every index, NaN where it is not known.
 
     ``columns`` names the column of an index where it is another than the study's own.
     """
-    path = study.table_path(root)
-    found: Covariates = {}
-    words: dict[str, str] = {}  # of each index, a text that is no number
+    path = study.find_table(root)
+    covariates: Covariates = {}
+    unparsed_texts: dict[str, str] = {}  # of each index, a text that is no number
     # Names and numbers are ASCII; a letter of another encoding in a comment must not stop us.
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file)
         try:
             names = [name.strip().lower() for name in next(lines, [])]
-            places = _places(names, study, columns, path)
-            id_place = _place(names, study.id_column, path)
+            column_numbers = _find_columns(names, study, columns, path)
+            id_column_number = _find_column(names, study.id_column, path)
             for cells in lines:
-                text = _cell(cells, id_place)
+                text = _cell(cells, id_column_number)
                 if not text:
                     continue
-                subject = subject_id(text)
-                if subject in found:
-                    again = f"again in line {lines.line_num}"
-                    raise ValueError(f"{path} has subject {subject} twice ({again}); leave one.")
-                found[subject] = _indices(cells, places, study, words)
+                subject = strip_leading_zeros(text)
+                if subject in covariates:
+                    line_note = f"again in line {lines.line_num}"
+                    raise ValueError(
+                        f"{path} has subject {subject} twice ({line_note}); leave one."
+                    )
+                covariates[subject] = _parse_indices(cells, column_numbers, study, unparsed_texts)
         except csv.Error as error:
             raise ValueError(f"{path} is no table in CSV ({error}); download it again.") from None
-    _check_numbers(found, words, places, names, path)
-    return found
+    _check_numbers(covariates, unparsed_texts, column_numbers, names, path)
+    return covariates
 
 
-def covariates_of(subject: str, covariates: Covariates, path: Path) -> dict[str, float]:
+def get_covariates(subject: str, covariates: Covariates, path: Path) -> dict[str, float]:
     """The subject's indices; the age must be known."""
     if subject not in covariates:
         raise RecordingError(path, f"subject {subject} is not in it; add the line.")
@@ -61,28 +63,30 @@ def covariates_of(subject: str, covariates: Covariates, path: Path) -> dict[str,
     return covariates[subject]
 
 
-def _places(
+def _find_columns(
     names: Sequence[str], study: Study, columns: Mapping[str, str], path: Path
 ) -> dict[str, int]:
     """Where the column of each index is; without those that the table does not have."""
     for index in columns:
-        if index not in INDICES:
-            raise ValueError(f"columns has {index!r}; the indices are {', '.join(INDICES)}.")
-    places = {}
-    for index in INDICES:
+        if index not in INDEX_NAMES:
+            raise ValueError(f"columns has {index!r}; the indices are {', '.join(INDEX_NAMES)}.")
+    column_numbers = {}
+    for index in INDEX_NAMES:
         if index in columns:
-            places[index] = _place(names, columns[index], path)
+            column_numbers[index] = _find_column(names, columns[index], path)
             continue
-        here = [name for name in study.columns.get(index, ()) if name in names]
-        if here:
-            places[index] = names.index(here[0])
-    if "age" not in places:
-        wanted = " or ".join(study.columns["age"])
-        raise ValueError(f"{path} has no column {wanted}; name the one with the age in columns.")
-    return places
+        candidates = [name for name in study.columns.get(index, ()) if name in names]
+        if candidates:
+            column_numbers[index] = names.index(candidates[0])
+    if "age" not in column_numbers:
+        age_columns = " or ".join(study.columns["age"])
+        raise ValueError(
+            f"{path} has no column {age_columns}; name the one with the age in columns."
+        )
+    return column_numbers
 
 
-def _place(names: Sequence[str], name: str, path: Path) -> int:
+def _find_column(names: Sequence[str], name: str, path: Path) -> int:
     if name.strip().lower() not in names:
         raise ValueError(
             f"{path} has no column {name}; {did_you_mean(name, names)}its first ones are "
@@ -91,28 +95,31 @@ def _place(names: Sequence[str], name: str, path: Path) -> int:
     return names.index(name.strip().lower())
 
 
-def _cell(cells: Sequence[str], place: int) -> str:
+def _cell(cells: Sequence[str], column_number: int) -> str:
     """Empty where the line is too short to have it."""
-    return cells[place].strip() if place < len(cells) else ""
+    return cells[column_number].strip() if column_number < len(cells) else ""
 
 
-def _indices(
-    cells: Sequence[str], places: Mapping[str, int], study: Study, words: dict[str, str]
+def _parse_indices(
+    cells: Sequence[str],
+    column_numbers: Mapping[str, int],
+    study: Study,
+    unparsed_texts: dict[str, str],
 ) -> dict[str, float]:
-    found = {index: study.constants.get(index, math.nan) for index in INDICES}
-    for index, place in places.items():
-        text = _cell(cells, place)
-        found[index] = _gender(text, study) if index == "gender" else _number(text)
-        if text and math.isnan(found[index]) and not UNKNOWN.fullmatch(text):
-            words.setdefault(index, text)
-    return found
+    values = {index: study.constants.get(index, math.nan) for index in INDEX_NAMES}
+    for index, column_number in column_numbers.items():
+        text = _cell(cells, column_number)
+        values[index] = _parse_gender(text, study) if index == "gender" else _parse_number(text)
+        if text and math.isnan(values[index]) and not MISSING_VALUE_PATTERN.fullmatch(text):
+            unparsed_texts.setdefault(index, text)
+    return values
 
 
-def _gender(text: str, study: Study) -> float:
-    return study.genders.get(text.lower().removesuffix(".0"), math.nan)
+def _parse_gender(text: str, study: Study) -> float:
+    return study.gender_codes.get(text.lower().removesuffix(".0"), math.nan)
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     """NaN for SAS's ``.`` and ``.M``, for NA and whatever else is no number."""
     try:
         number = float(text)
@@ -122,14 +129,16 @@ def _number(text: str) -> float:
 
 
 def _check_numbers(
-    found: Covariates,
-    words: Mapping[str, str],
-    places: Mapping[str, int],
+    covariates: Covariates,
+    unparsed_texts: Mapping[str, str],
+    column_numbers: Mapping[str, int],
     names: Sequence[str],
     path: Path,
 ) -> None:
     """Words where numbers were meant point to a wrong column, not to unknown values."""
-    for index, word in words.items():
-        if all(math.isnan(indices[index]) for indices in found.values()):
-            column = names[places[index]]
-            raise ValueError(f"{path} has {word!r} and no value for {index} in column {column}.")
+    for index, unparsed_text in unparsed_texts.items():
+        if all(math.isnan(indices[index]) for indices in covariates.values()):
+            column = names[column_numbers[index]]
+            raise ValueError(
+                f"{path} has {unparsed_text!r} and no value for {index} in column {column}."
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cida.words import JobError
+from cida.errors import CommandError
 
 __all__ = ["PreparationError", "RecordingError"]
 
@@ -12,8 +12,8 @@ __all__ = ["PreparationError", "RecordingError"]
 class RecordingError(ValueError):
     """One file of one subject cannot be used; the others may go on."""
 
-    def __init__(self, path: str | os.PathLike[str], fault: str) -> None:
-        super().__init__(os.fspath(path), fault)
+    def __init__(self, path: str | os.PathLike[str], message: str) -> None:
+        super().__init__(os.fspath(path), message)
 
     @property
     def path(self) -> str:
@@ -21,13 +21,13 @@ class RecordingError(ValueError):
         return str(self.args[0])
 
     @property
-    def fault(self) -> str:
+    def message(self) -> str:
         """What is wrong with it and what to do, without its name."""
         return str(self.args[1])
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.fault}"
+        return f"{self.path}: {self.message}"
 
 
-class PreparationError(JobError, RuntimeError):
+class PreparationError(CommandError, RuntimeError):
     """No store could be written; the message says why and what to do."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cida.datasets.sleep.errors import RecordingError
-from cida.datasets.sleep.studies import plain
+from cida.datasets.sleep.studies import normalize_label
 
 if TYPE_CHECKING:
     from edfio import Edf, EdfSignal
@@ -44,33 +44,35 @@ def read_belt(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # edfio warns of what is checked here, or does not matter
         try:
-            edf = _open(path)
+            edf = _open_edf(path)
         except OSError:
             raise
         except Exception as error:  # whatever a broken header makes of edfio
             raise RecordingError(path, f"it cannot be read as EDF ({error}).") from error
-        found = _choose(path, edf, aliases, channel)
-        signal = found.data.astype(np.float32)
-    _check_signal(path, found.label, signal)
-    return Belt(signal, float(found.sampling_frequency), found.label)
+        belt_signal = _choose_channel(path, edf, aliases, channel)
+        signal = belt_signal.data.astype(np.float32)
+    _check_signal(path, belt_signal.label, signal)
+    return Belt(signal, float(belt_signal.sampling_frequency), belt_signal.label)
 
 
-def _open(path: Path) -> Edf:
+def _open_edf(path: Path) -> Edf:
     from edfio import read_edf  # of the extra cida[sleep]
 
     return read_edf(path, lazy_load_data=True)
 
 
-def _choose(path: Path, edf: Edf, aliases: Sequence[str], channel: str | None) -> EdfSignal:
+def _choose_channel(path: Path, edf: Edf, aliases: Sequence[str], channel: str | None) -> EdfSignal:
     signals: dict[str, EdfSignal] = {}
     for signal in edf.signals:
-        signals.setdefault(plain(signal.label), signal)
+        signals.setdefault(normalize_label(signal.label), signal)
     for name in aliases if channel is None else (channel,):
-        if plain(name) in signals:
-            return signals[plain(name)]
-    wanted = "no breathing belt is" if channel is None else f"channel {channel!r} is not"
-    there = ", ".join(repr(signal.label) for signal in signals.values()) or "none"
-    raise RecordingError(path, f"{wanted} among its channels ({there}); name the belt as channel.")
+        if normalize_label(name) in signals:
+            return signals[normalize_label(name)]
+    problem = "no breathing belt is" if channel is None else f"channel {channel!r} is not"
+    available = ", ".join(repr(signal.label) for signal in signals.values()) or "none"
+    raise RecordingError(
+        path, f"{problem} among its channels ({available}); name the belt as channel."
+    )
 
 
 def _check_signal(path: Path, label: str, signal: Array) -> None:
@@ -84,21 +86,30 @@ def _check_signal(path: Path, label: str, signal: Array) -> None:
 def _check_header(path: Path) -> None:
     """Refuses what edfio reads leniently: a file cut short, and one whose records have gaps."""
     with path.open("rb") as file:
-        fixed = file.read(256)
+        fixed_header = file.read(256)
         try:
-            records, duration, count = int(fixed[236:244]), float(fixed[244:252]), int(fixed[252:])
-            sizes = file.read(256 * count)[216 * count : 224 * count]
-            samples = [int(sizes[8 * number : 8 * number + 8]) for number in range(count)]
+            n_records, duration, n_channels = (
+                int(fixed_header[236:244]),
+                float(fixed_header[244:252]),
+                int(fixed_header[252:]),
+            )
+            sizes = file.read(256 * n_channels)[216 * n_channels : 224 * n_channels]
+            samples = [int(sizes[8 * number : 8 * number + 8]) for number in range(n_channels)]
         except ValueError:
             samples = []
     # The version of EDF is 0. Only annotations may have records that last no time.
-    if not samples or min(samples) < 0 or fixed[:8].strip() != b"0" or not 0 < duration < math.inf:
+    if (
+        not samples
+        or min(samples) < 0
+        or fixed_header[:8].strip() != b"0"
+        or not 0 < duration < math.inf
+    ):
         raise RecordingError(path, "it is no EDF file, or its header is broken; download it again.")
-    if fixed[192:197] == b"EDF+D":
+    if fixed_header[192:197] == b"EDF+D":
         raise RecordingError(path, "it is a discontinuous EDF+ (EDF+D); make it continuous first.")
-    size, record_bytes = path.stat().st_size - 256 * (count + 1), 2 * sum(samples)
-    if records == 0 or size < record_bytes or not record_bytes:
+    size, record_bytes = path.stat().st_size - 256 * (n_channels + 1), 2 * sum(samples)
+    if n_records == 0 or size < record_bytes or not record_bytes:
         raise RecordingError(path, "it is empty: a header and not one record.")
-    if size < records * record_bytes:
-        here = f"{size // record_bytes} of {records} records are there"
-        raise RecordingError(path, f"it was cut short ({here}); download it again.")
+    if size < n_records * record_bytes:
+        record_note = f"{size // record_bytes} of {n_records} records are there"
+        raise RecordingError(path, f"it was cut short ({record_note}); download it again.")

@@ -13,15 +13,15 @@ from xml.etree.ElementTree import Element, ParseError
 import numpy as np
 
 from cida.datasets.sleep.errors import RecordingError
-from cida.files import write_atomically
+from cida.io.files import write_atomically
 
 __all__ = [
     "AWAKE",
-    "CLASSES",
     "DEEP",
     "EPOCH_SECONDS",
     "LIGHT",
     "REM",
+    "STAGE_CLASSES",
     "UNSCORED",
     "read_stages",
     "write_stages",
@@ -30,14 +30,14 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 AWAKE, LIGHT, DEEP, REM = range(4)
-CLASSES = ("awake", "light", "deep", "rem")
+STAGE_CLASSES = ("awake", "light", "deep", "rem")
 UNSCORED = -1
 
 EPOCH_SECONDS = 30
-EPOCHS_MAX = 2 * 24 * 120  # two days: a wrong duration must not ask for all the memory
+MAX_EPOCHS = 2 * 24 * 120  # two days: a wrong duration must not ask for all the memory
 
 # NSRR's number of a stage: its name there, and our class.
-STAGES = {
+NSRR_STAGES = {
     0: ("Wake|0", AWAKE),
     1: ("Stage 1 sleep|1", LIGHT),
     2: ("Stage 2 sleep|2", LIGHT),
@@ -51,20 +51,20 @@ STAGES = {
 
 def read_stages(path: str | os.PathLike[str]) -> Array:
     """The class of each epoch of 30 s, int8; UNSCORED where no stage was scored."""
-    events = list(_events(Path(path)))
+    events = list(_read_stage_events(Path(path)))
     length = max((first + count for first, count, _ in events), default=0)
     if length == 0:
         raise RecordingError(path, "no sleep stage is in it; download the NSRR annotation again.")
-    if length > EPOCHS_MAX:
+    if length > MAX_EPOCHS:
         raise RecordingError(path, f"its stages last {length / 120:.0f} hours; that is no night.")
     stages = np.full(length, UNSCORED, np.int8)
-    taken = np.zeros(length, bool)
+    is_taken = np.zeros(length, bool)
     for first, count, stage in events:
         span = slice(first, first + count)
-        if taken[span].any():
+        if is_taken[span].any():
             start = first * EPOCH_SECONDS
             raise RecordingError(path, f"the stage at {start} s overlaps another; leave one.")
-        taken[span] = True
+        is_taken[span] = True
         stages[span] = stage
     return stages
 
@@ -72,10 +72,12 @@ def read_stages(path: str | os.PathLike[str]) -> Array:
 def write_stages(path: str | os.PathLike[str], numbers: Sequence[int] | Array) -> None:
     """NSRR's annotation file of a night: the stage's number (0 to 6, or 9) of each epoch."""
     numbers = [int(number) for number in numbers]
-    wrong = sorted(set(numbers) - set(STAGES))
-    if wrong or not numbers:
-        found = f"has {wrong[0]}" if wrong else "is empty"
-        raise ValueError(f"numbers {found}; give a stage of {sorted(STAGES)} for each epoch.")
+    unknown_numbers = sorted(set(numbers) - set(NSRR_STAGES))
+    if unknown_numbers or not numbers:
+        problem = f"has {unknown_numbers[0]}" if unknown_numbers else "is empty"
+        raise ValueError(
+            f"numbers {problem}; give a stage of {sorted(NSRR_STAGES)} for each epoch."
+        )
     lines = [
         '<?xml version="1.0" encoding="UTF-8" standalone="no"?>',
         "<PSGAnnotation>",
@@ -89,7 +91,7 @@ def write_stages(path: str | os.PathLike[str], numbers: Sequence[int] | Array) -
         lines += [
             "<ScoredEvent>",
             "<EventType>Stages|Stages</EventType>",
-            f"<EventConcept>{STAGES[number][0]}</EventConcept>",
+            f"<EventConcept>{NSRR_STAGES[number][0]}</EventConcept>",
             f"<Start>{first * EPOCH_SECONDS:.1f}</Start>",
             f"<Duration>{count * EPOCH_SECONDS:.1f}</Duration>",
             "</ScoredEvent>",
@@ -99,16 +101,16 @@ def write_stages(path: str | os.PathLike[str], numbers: Sequence[int] | Array) -
     write_atomically(path, "\n".join(lines).encode())
 
 
-def _events(path: Path) -> Iterator[tuple[int, int, int]]:
+def _read_stage_events(path: Path) -> Iterator[tuple[int, int, int]]:
     """First epoch, number of epochs and class of each stage event."""
-    for event in _tree(path).iter("ScoredEvent"):
+    for event in _parse_xml(path).iter("ScoredEvent"):
         if (event.findtext("EventType") or "").strip() == "Stages|Stages":
             concept = (event.findtext("EventConcept") or "").strip()
-            first, count = (_epochs(path, event, what) for what in ("Start", "Duration"))
-            yield first, count, _class(path, concept)
+            first, count = (_parse_epochs(path, event, what) for what in ("Start", "Duration"))
+            yield first, count, _stage_class(path, concept)
 
 
-def _tree(path: Path) -> Element:
+def _parse_xml(path: Path) -> Element:
     """The root element; entities are refused, since a small file could grow into all the memory."""
     from defusedxml import DefusedXmlException, ElementTree  # of the extra cida[sleep]
 
@@ -121,23 +123,23 @@ def _tree(path: Path) -> Element:
     return root
 
 
-def _class(path: Path, concept: str) -> int:
+def _stage_class(path: Path, concept: str) -> int:
     number = concept.rpartition("|")[2]
-    if not number.isdecimal() or int(number) not in STAGES:
-        known = ", ".join(name for name, _ in STAGES.values())
-        raise RecordingError(path, f"{concept!r} is no stage; known are {known}.")
-    return STAGES[int(number)][1]
+    if not number.isdecimal() or int(number) not in NSRR_STAGES:
+        stage_names = ", ".join(name for name, _ in NSRR_STAGES.values())
+        raise RecordingError(path, f"{concept!r} is no stage; known are {stage_names}.")
+    return NSRR_STAGES[int(number)][1]
 
 
-def _epochs(path: Path, event: Element, what: str) -> int:
+def _parse_epochs(path: Path, event: Element, tag: str) -> int:
     """A time in epochs."""
-    text = (event.findtext(what) or "").strip()
+    text = (event.findtext(tag) or "").strip()
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
     if not (0 <= seconds < math.inf) or seconds % EPOCH_SECONDS:
         raise RecordingError(
-            path, f"a stage has {what} {text!r}; it must be a multiple of {EPOCH_SECONDS} seconds."
+            path, f"a stage has {tag} {text!r}; it must be a multiple of {EPOCH_SECONDS} seconds."
         )
     return int(seconds) // EPOCH_SECONDS

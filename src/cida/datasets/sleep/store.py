@@ -15,23 +15,27 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from cida.arrays import map_array
-from cida.datasets.sleep.signals import RATE_HZ, SEGMENT_SECONDS
-from cida.datasets.sleep.studies import INDICES
-from cida.files import write_atomically
-from cida.plain import checked, from_words, parse_json
+from cida.datasets.sleep.signals import SEGMENT_RATE_HZ, SEGMENT_SECONDS
+from cida.datasets.sleep.studies import INDEX_NAMES
+from cida.io.arrays import map_array
+from cida.io.files import write_atomically
+from cida.io.json_decode import decode, from_dict, parse_json
 
-__all__ = ["Counts", "Entry", "Settings", "SleepStore", "Subjects", "write_store"]
+__all__ = ["SegmentCounts", "SleepStore", "StoreEntry", "StoreSettings", "Subjects", "write_store"]
 
 Array = np.ndarray[Any, Any]
 
-SCHEMA = 1
-WIDTH = round(SEGMENT_SECONDS * RATE_HZ)
-ARRAYS = {"segments": ("<f2", (WIDTH,)), "stages": ("<i1", ()), "subject": ("<i4", ())}
+STORE_SCHEMA_VERSION = 1
+SAMPLES_PER_SEGMENT = round(SEGMENT_SECONDS * SEGMENT_RATE_HZ)
+ARRAY_LAYOUTS = {
+    "segments": ("<f2", (SAMPLES_PER_SEGMENT,)),
+    "stages": ("<i1", ()),
+    "subject": ("<i4", ()),
+}
 
 
 @dataclass(frozen=True)
-class Settings:
+class StoreSettings:
     """What a store was made from; nights of other settings do not go into it."""
 
     study: str
@@ -41,7 +45,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Counts:
+class SegmentCounts:
     """The segments of a night that are kept, and the epochs that are not.
 
     ``unscored`` have no stage, ``gaps`` have a stage and no signal, ``cut`` are at an end that the
@@ -54,13 +58,13 @@ class Counts:
     cut: int
 
     @classmethod
-    def total(cls, many: Iterable[Counts]) -> Counts:
+    def total(cls, night_counts: Iterable[SegmentCounts]) -> SegmentCounts:
         """Of all nights."""
-        rows = [(one.segments, one.unscored, one.gaps, one.cut) for one in many]
+        rows = [(one.segments, one.unscored, one.gaps, one.cut) for one in night_counts]
         return cls(*(sum(column) for column in zip(*rows, strict=True)))
 
 
-COUNTS = tuple(field.name for field in fields(Counts))
+COUNT_FIELDS = tuple(field.name for field in fields(SegmentCounts))
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Subjects:
     """The people of a store; ``subjects["age"]`` is an array, NaN where it is not known."""
 
     ids: tuple[str, ...]
-    counts: tuple[Counts, ...]
+    counts: tuple[SegmentCounts, ...]
     indices: Mapping[str, Array]
 
     def __len__(self) -> int:
@@ -81,9 +85,10 @@ class Subjects:
     def read(cls, path: Path) -> Subjects:
         with path.open(newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
-        counts = tuple(Counts(*(int(line[name]) for name in COUNTS)) for line in lines)
-        indices = {name: np.array([float(line[name] or "nan") for line in lines])
-                   for name in INDICES}  # fmt: skip
+        counts = tuple(SegmentCounts(*(int(line[name]) for name in COUNT_FIELDS)) for line in lines)
+        indices = {
+            name: np.array([float(line[name] or "nan") for line in lines]) for name in INDEX_NAMES
+        }
         return cls(tuple(line["subject"] for line in lines), counts, indices)
 
 
@@ -96,7 +101,7 @@ class SleepStore:
     """
 
     folder: Path
-    settings: Settings
+    settings: StoreSettings
     segments: Array
     stages: Array
     subject: Array
@@ -108,14 +113,14 @@ class SleepStore:
         return self.settings.study
 
     @property
-    def simulated(self) -> bool:
+    def is_simulated(self) -> bool:
         """Whether these people exist in a computer alone."""
         return self.settings.simulated
 
     def __len__(self) -> int:
         return len(self.stages)
 
-    def night(self, number: int) -> tuple[int, int]:
+    def night_rows(self, number: int) -> tuple[int, int]:
         """The first row of a subject's night, and how many it has."""
         first, last = np.searchsorted(self.subject, [number, number + 1])
         return int(first), int(last - first)
@@ -126,20 +131,22 @@ class SleepStore:
         folder = Path(folder)
         header = _read_header(folder)
         try:
-            names = {field.name for field in fields(Settings)}
-            settings = from_words(Settings, {k: v for k, v in header.items() if k in names})
-            counts = checked(dict[str, int], header.get("counts"), "counts")
+            names = {field.name for field in fields(StoreSettings)}
+            settings = from_dict(StoreSettings, {k: v for k, v in header.items() if k in names})
+            counts = decode(dict[str, int], header.get("counts"), "counts")
             rows, people = counts["segments"], counts["subjects"]
             subjects = Subjects.read(folder / "subjects.csv")
-            arrays = {name: map_array(folder / f"{name}.npy") for name in ARRAYS}
+            arrays = {name: map_array(folder / f"{name}.npy") for name in ARRAY_LAYOUTS}
         except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
             raise ValueError(
                 f"the store {folder} is damaged ({error}); remove it and prepare it again."
             ) from None
-        right = {name: ((rows, *shape), np.dtype(kind)) for name, (kind, shape) in ARRAYS.items()}
-        found = {name: (array.shape, array.dtype) for name, array in arrays.items()}
-        counted = sum(night.segments for night in subjects.counts)
-        if found != right or counted != rows or len(subjects) != people:
+        expected_layout = {
+            name: ((rows, *shape), np.dtype(kind)) for name, (kind, shape) in ARRAY_LAYOUTS.items()
+        }
+        actual_layout = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+        n_counted = sum(night.segments for night in subjects.counts)
+        if actual_layout != expected_layout or n_counted != rows or len(subjects) != people:
             raise ValueError(
                 f"the files of the store {folder} do not agree; remove it and prepare it again."
             )
@@ -157,68 +164,77 @@ def _read_header(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ValueError(f"{folder / 'store.json'} cannot be read ({error}).") from None
     schema = header.get("schema") if isinstance(header, dict) else None
-    if schema != SCHEMA:
+    if schema != STORE_SCHEMA_VERSION:
         raise ValueError(
-            f"{folder / 'store.json'} has schema {schema}; this version of cida reads {SCHEMA}."
+            f"{folder / 'store.json'} has schema {schema}; this version of cida reads "
+            f"{STORE_SCHEMA_VERSION}."
         )
     return dict(header)
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """A night that goes into a store; ``load`` gets its segments and stages when they are due."""
 
     subject: str
     indices: Mapping[str, float]
-    counts: Counts
+    counts: SegmentCounts
     load: Callable[[], tuple[Array, Array]]
 
 
-def write_store(folder: Path, settings: Settings, entries: Sequence[Entry]) -> None:
+def write_store(folder: Path, settings: StoreSettings, entries: Sequence[StoreEntry]) -> None:
     """All nights in this order; no more than one of them is in memory.
 
     The files are written beside the old ones, which stay until all are whole.
     """
-    counts = Counts.total(entry.counts for entry in entries)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".store-") as room:
-        _write_arrays(Path(room), entries, counts.segments)
-        write_atomically(Path(room, "subjects.csv"), _table(entries))
-        header = {"schema": SCHEMA, **asdict(settings), "rate_hz": RATE_HZ,
-                  "segment_seconds": SEGMENT_SECONDS,
-                  "counts": {"subjects": len(entries), **asdict(counts)}}  # fmt: skip
-        write_atomically(Path(room, "store.json"), json.dumps(header, indent=2).encode() + b"\n")
-        for name in (*(f"{name}.npy" for name in ARRAYS), "subjects.csv", "store.json"):
-            os.replace(Path(room, name), folder / name)
+    counts = SegmentCounts.total(entry.counts for entry in entries)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".store-") as temporary_folder:
+        _write_arrays(Path(temporary_folder), entries, counts.segments)
+        write_atomically(Path(temporary_folder, "subjects.csv"), _subjects_table(entries))
+        header = {
+            "schema": STORE_SCHEMA_VERSION,
+            **asdict(settings),
+            "rate_hz": SEGMENT_RATE_HZ,
+            "segment_seconds": SEGMENT_SECONDS,
+            "counts": {"subjects": len(entries), **asdict(counts)},
+        }
+        write_atomically(
+            Path(temporary_folder, "store.json"), json.dumps(header, indent=2).encode() + b"\n"
+        )
+        for name in (*(f"{name}.npy" for name in ARRAY_LAYOUTS), "subjects.csv", "store.json"):
+            os.replace(Path(temporary_folder, name), folder / name)
 
 
-def _write_arrays(room: Path, entries: Sequence[Entry], rows: int) -> None:
+def _write_arrays(folder: Path, entries: Sequence[StoreEntry], rows: int) -> None:
     with ExitStack() as stack:
-        files = {name: stack.enter_context((room / f"{name}.npy").open("wb")) for name in ARRAYS}
+        files = {
+            name: stack.enter_context((folder / f"{name}.npy").open("wb")) for name in ARRAY_LAYOUTS
+        }
         for name, file in files.items():
-            _start_array(file, name, rows)
+            _write_array_header(file, name, rows)
         for number, entry in enumerate(entries):
             segments, stages = entry.load()
             subject = np.full(len(stages), number)
-            for name, rows_of in (("segments", segments), ("stages", stages), ("subject", subject)):
-                files[name].write(rows_of.astype(ARRAYS[name][0]).tobytes())
+            for name, values in (("segments", segments), ("stages", stages), ("subject", subject)):
+                files[name].write(values.astype(ARRAY_LAYOUTS[name][0]).tobytes())
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
 
 
-def _start_array(file: BinaryIO, name: str, rows: int) -> None:
+def _write_array_header(file: BinaryIO, name: str, rows: int) -> None:
     """The header of an npy file, whose rows then follow: a full disk is an error, not a crash."""
-    kind, shape = ARRAYS[name]
+    kind, shape = ARRAY_LAYOUTS[name]
     header = {"descr": kind, "fortran_order": False, "shape": (rows, *shape)}
     np.lib.format.write_array_header_1_0(file, header)
 
 
-def _table(entries: Sequence[Entry]) -> bytes:
-    made = io.StringIO()
-    lines = csv.writer(made, lineterminator="\n")
-    lines.writerow(["subject", *COUNTS, *INDICES])
+def _subjects_table(entries: Sequence[StoreEntry]) -> bytes:
+    buffer = io.StringIO()
+    lines = csv.writer(buffer, lineterminator="\n")
+    lines.writerow(["subject", *COUNT_FIELDS, *INDEX_NAMES])
     for entry in entries:
-        indices = [entry.indices[name] for name in INDICES]
+        indices = [entry.indices[name] for name in INDEX_NAMES]
         cells = ["" if np.isnan(value) else repr(float(value)) for value in indices]
         lines.writerow([entry.subject, *asdict(entry.counts).values(), *cells])
-    return made.getvalue().encode()
+    return buffer.getvalue().encode()

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 __all__ = [
-    "INDICES",
-    "SIMULATED",
+    "INDEX_NAMES",
+    "SIMULATED_MARKER",
     "STUDIES",
     "Recording",
     "Study",
     "is_simulated",
-    "plain",
-    "subject_id",
+    "normalize_label",
+    "strip_leading_zeros",
 ]
 
 # The 11 domain indices of the paper (its supplement, "Experiment on the Healthcare Datasets").
-INDICES = (
+INDEX_NAMES = (
     "age",
     "heart_rate",
     "gender",
@@ -33,20 +33,38 @@ INDICES = (
     "bodily_pain",
 )
 
-MAN, WOMAN = 1.0, 2.0
+MALE, FEMALE = 1.0, 2.0
 
 # Left in the root by the simulator, so that nobody takes its people for patients.
-SIMULATED = "SIMULATED.txt"
+SIMULATED_MARKER = "SIMULATED.txt"
 
 # In order of preference: the chest moves less when a sleeper turns than the belly does.
-BELTS = (
-    "THOR RES", "Thor", "Thoracic", "Thorax", "Thor Effort", "Thoracic Effort", "Effort THO",
-    "RIP Thor", "Thor Belt", "Chest", "Chest Effort", "Chest Belt",
-    "ABDO RES", "Abdo", "Abdominal", "Abdomen", "Abdo Effort", "Abdominal Effort", "Effort ABD",
-    "RIP Abdo", "Abdo Belt", "Belly",
-)  # fmt: skip
+BELT_ALIASES = (
+    "THOR RES",
+    "Thor",
+    "Thoracic",
+    "Thorax",
+    "Thor Effort",
+    "Thoracic Effort",
+    "Effort THO",
+    "RIP Thor",
+    "Thor Belt",
+    "Chest",
+    "Chest Effort",
+    "Chest Belt",
+    "ABDO RES",
+    "Abdo",
+    "Abdominal",
+    "Abdomen",
+    "Abdo Effort",
+    "Abdominal Effort",
+    "Effort ABD",
+    "RIP Abdo",
+    "Abdo Belt",
+    "Belly",
+)
 
-NUMBER = re.compile(r"\{id:0\d+d\}")
+ID_PLACEHOLDER = re.compile(r"\{id:0\d+d\}")
 
 
 @dataclass(frozen=True)
@@ -68,72 +86,81 @@ class Study:
 
     name: str
     title: str
-    edf: str
-    annotation: str
-    table: str
+    edf_pattern: str
+    annotation_pattern: str
+    table_pattern: str
     id_column: str
     columns: Mapping[str, tuple[str, ...]]
-    genders: Mapping[str, float]
+    gender_codes: Mapping[str, float]
     constants: Mapping[str, float] = field(default_factory=dict)
-    belts: tuple[str, ...] = BELTS
+    belt_aliases: tuple[str, ...] = BELT_ALIASES
 
-    def recording(self, root: str | Path, number: int) -> Recording:
+    def recording_paths(self, root: str | Path, number: int) -> Recording:
         """Where the files of this subject belong, whether they are there or not."""
-        edf, annotation = self.edf.format(id=number), self.annotation.format(id=number)
+        edf, annotation = (
+            self.edf_pattern.format(id=number),
+            self.annotation_pattern.format(id=number),
+        )
         return Recording(str(number), Path(root, edf), Path(root, annotation))
 
-    def recordings(self, root: str | Path) -> list[Recording]:
+    def find_recordings(self, root: str | Path) -> list[Recording]:
         """Every EDF file with the annotation that belongs to it, in order of the subject's number.
 
         The annotation may be missing on disk; that is for its reader to say.
         """
-        root = _folder(root)
-        head, tail = NUMBER.split(self.edf)
+        root = _check_study_folder(root)
+        head, tail = ID_PLACEHOLDER.split(self.edf_pattern)
         name = re.compile(f"{re.escape(head)}([0-9]+){re.escape(tail)}")
-        found: dict[int, Recording] = {}
+        recording_by_number: dict[int, Recording] = {}
         for edf in sorted(root.glob(f"{head}*{tail}")):
             match = name.fullmatch(edf.relative_to(root).as_posix())
             if match is None:
                 continue
             number = int(match[1])
-            if number in found:
-                raise ValueError(f"root has subject {number} twice: {found[number].edf} and {edf}.")
-            annotation = root / NUMBER.sub(match[1], self.annotation)
-            found[number] = Recording(str(number), edf, annotation)
-        if not found:
+            if number in recording_by_number:
+                raise ValueError(
+                    f"root has subject {number} twice: {recording_by_number[number].edf} and {edf}."
+                )
+            annotation = root / ID_PLACEHOLDER.sub(match[1], self.annotation_pattern)
+            recording_by_number[number] = Recording(str(number), edf, annotation)
+        if not recording_by_number:
             raise ValueError(
-                f"root is {root}, which has no {NUMBER.sub('*', self.edf)}; point it at the folder "
+                f"root is {root}, which has no {ID_PLACEHOLDER.sub('*', self.edf_pattern)}; "
+                "point it at the folder "
                 f"of {self.title} that NSRR's polysomnography/ and datasets/ are in."
             )
-        return [found[number] for number in sorted(found)]
+        return [recording_by_number[number] for number in sorted(recording_by_number)]
 
-    def table_path(self, root: str | Path) -> Path:
+    def find_table(self, root: str | Path) -> Path:
         """The table of covariates; of several versions the newest."""
-        found = list(_folder(root).glob(self.table))
-        if not found:
+        table_paths = list(_check_study_folder(root).glob(self.table_pattern))
+        if not table_paths:
             raise ValueError(
-                f"root is {root}, which has no {self.table}; download the table of {self.title} "
+                f"root is {root}, which has no {self.table_pattern}; download the table of "
+                f"{self.title} "
                 f"with the age of its subjects too."
             )
-        return max(found, key=lambda path: [int(part) for part in re.findall(r"\d+", path.stem)])
+        return max(
+            table_paths, key=lambda path: [int(part) for part in re.findall(r"\d+", path.stem)]
+        )
 
 
 def is_simulated(root: str | Path) -> bool:
     """Whether the simulator wrote this folder."""
-    return Path(root, SIMULATED).exists()
+    return Path(root, SIMULATED_MARKER).exists()
 
 
-def subject_id(text: str) -> str:
+def strip_leading_zeros(text: str) -> str:
     """The id without leading zeros: file names have them, tables do not."""
     return text.strip().lstrip("0") or "0"
 
 
-def plain(label: str) -> str:
+def normalize_label(label: str) -> str:
     """A channel's label for comparison: ``THOR RES``, ``Thor_Res`` and ``thor.res`` are one."""
     return "".join(letter for letter in label.casefold() if letter.isalnum())
 
 
-def _folder(root: str | Path) -> Path:
+def _check_study_folder(root: str | Path) -> Path:
     root = Path(root).expanduser()
     if not root.is_dir():
         raise ValueError(f"root is {root}, which is no folder; point it at a study from NSRR.")
@@ -163,7 +190,7 @@ STUDIES = {
                 "social_functioning": ("sf_s1",),
                 "bodily_pain": ("bp_s1",),
             },
-            {"1": MAN, "2": WOMAN, "male": MAN, "female": WOMAN},
+            {"1": MALE, "2": FEMALE, "male": MALE, "female": FEMALE},
         ),
         Study(
             "mesa",
@@ -173,7 +200,7 @@ STUDIES = {
             "datasets/mesa-sleep-dataset-*.csv",
             "mesaid",
             {"age": ("sleepage5c", "nsrr_age"), "gender": ("gender1", "nsrr_sex")},
-            {"1": MAN, "0": WOMAN, "male": MAN, "female": WOMAN},
+            {"1": MALE, "0": FEMALE, "male": MALE, "female": FEMALE},
         ),
         Study(
             "sof",
@@ -183,8 +210,8 @@ STUDIES = {
             "datasets/sof-visit-8-dataset-*.csv",
             "sofid",
             {"age": ("v8age", "nsrr_age")},
-            {"male": MAN, "female": WOMAN},
-            {"gender": WOMAN},  # women only; releases differ in how they code it
+            {"male": MALE, "female": FEMALE},
+            {"gender": FEMALE},  # women only; releases differ in how they code it
         ),
     )
 }

@@ -1,0 +1,170 @@
+"""Where along u an encoding still depends on it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from cida.certificate.permutation_tests import CellTest, run_permutation_tests
+from cida.certificate.probes import ProbeResult
+from cida.certificate.projections import Strata, sample_rows
+from cida.spaces import Bins, Space
+
+__all__ = [
+    "CellAssignment",
+    "CellDependence",
+    "CellwiseTests",
+    "assign_cells",
+    "run_cellwise_tests",
+]
+
+Array = np.ndarray[Any, Any]
+
+MAX_CELLS = 10
+MEAN_ROWS_PER_CELL = 100  # on the mean
+MIN_ROWS_PER_COMPARED_CELL = 20  # rows whose mean can be compared with the rest
+MIN_ROWS_PER_TESTED_CELL = 50  # rows inside which anything can be seen
+MIN_R2_TO_SPLIT = 0.005  # of V[u]: of less, parts are noise
+
+
+@dataclass(frozen=True)
+class CellDependence:
+    """One cell along u, ``lo`` to ``hi`` in the units of u, a number for each column.
+
+    ``apart``: does z here differ from z elsewhere? ``within``: does z tell u inside the cell? Both
+    are p-values that allow for the number of cells, None where there are too few rows or, inside,
+    one value of u alone. ``surprise`` is ``-log p`` of the first, to tell the worst.
+    """
+
+    lo: tuple[float, ...]
+    hi: tuple[float, ...]
+    n: int
+    between_p_value: float | None
+    neg_log_p: float
+    within_p_value: float | None
+
+
+@dataclass(frozen=True)
+class CellwiseTests:
+    """The cells, and the share of what boosting explains that lies between cells.
+
+    ``between`` is ``Cov(E[p | cell], E[u | cell]) / Cov(p, u)`` of its predictions p on rows that
+    it was not fitted on; None where it explains next to nothing.
+    """
+
+    cells: tuple[CellDependence, ...]
+    between_share: float | None
+    alpha: float
+
+    @property
+    def worst_cell(self) -> CellDependence | None:
+        """The cell whose z is farthest from z elsewhere, where that is beyond chance."""
+        significant = [
+            cell
+            for cell in self.cells
+            if cell.between_p_value is not None and cell.between_p_value <= self.alpha
+        ]
+        return max(significant, key=lambda cell: cell.neg_log_p, default=None)
+
+    @property
+    def worst_cell_within(self) -> CellDependence | None:
+        """The cell inside which z tells u most surely, where that is beyond chance."""
+        significant = [cell for cell in self.cells if (cell.within_p_value or 1.0) <= self.alpha]
+        return min(significant, key=lambda cell: cell.within_p_value or 1.0, default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        cells = [{**asdict(c), "lo": list(c.lo), "hi": list(c.hi)} for c in self.cells]
+        return {"between": self.between_share, "cells": cells}
+
+
+@dataclass(frozen=True)
+class CellAssignment:
+    """``of_rows``: the cell of each row, -1 where the cell has too few to be compared."""
+
+    bins: Bins
+    cell_of_row: Array
+
+
+def assign_cells(space: Space, u: Tensor) -> CellAssignment:
+    """At most ten cells, and a hundred rows each on the mean."""
+    bins = space.make_bins(u, int(np.clip(len(u) // MEAN_ROWS_PER_CELL, 2, MAX_CELLS)))
+    cell_of_row = bins.cell_of_row.numpy()
+    counts = np.bincount(cell_of_row, minlength=len(bins))
+    return CellAssignment(
+        bins, np.where(counts[cell_of_row] >= MIN_ROWS_PER_COMPARED_CELL, cell_of_row, -1)
+    )
+
+
+def run_cellwise_tests(
+    z: Array,
+    e: Array,
+    cells: CellAssignment,
+    cell_tests: dict[int, CellTest],
+    probe: ProbeResult,
+    alpha: float,
+    seed: int,
+) -> CellwiseTests:
+    """``places`` and ``probe`` are those of all rows."""
+    bins, cell_of_row = cells.bins, cells.bins.cell_of_row.numpy()
+    members = {cell: np.flatnonzero(cell_of_row == cell) for cell in range(len(bins))}
+    p_values = {
+        cell: _test_within_cell(z[rows], e[rows], seed)
+        for cell, rows in members.items()
+        if len(rows)
+    }
+    adjusted_p_values = _adjust_holm({cell: p for cell, p in p_values.items() if p is not None})
+    results = []
+    for cell, rows in members.items():
+        if len(rows):
+            cell_test = cell_tests.get(cell)
+            results.append(
+                CellDependence(
+                    tuple(bins.lower[cell].tolist()),
+                    tuple(bins.upper[cell].tolist()),
+                    len(rows),
+                    None if cell_test is None else cell_test.p_value,
+                    0.0 if cell_test is None else cell_test.neg_log_p,
+                    adjusted_p_values.get(cell),
+                )
+            )
+    sampled_rows = sample_rows(len(z), len(probe.predictions))
+    return CellwiseTests(
+        tuple(results),
+        _share_between_cells(probe, e[sampled_rows], cell_of_row[sampled_rows]),
+        alpha,
+    )
+
+
+def _test_within_cell(z: Array, e: Array, seed: int) -> float | None:
+    if len(z) < MIN_ROWS_PER_TESTED_CELL or not (np.ptp(e, axis=0) > 0).any():
+        return None
+    varying_columns = z[:, z.std(0) > 1e-6]
+    if not varying_columns.shape[1]:
+        return None
+    return run_permutation_tests(
+        varying_columns, e, Strata.single(len(z)), with_pairs=False, seed=seed
+    ).p_value
+
+
+def _adjust_holm(p_values: dict[int, float]) -> dict[int, float]:
+    """Holm's correction: the smallest p-value times their number, the next times one less ..."""
+    adjusted, highest = {}, 0.0
+    for rank, cell in enumerate(sorted(p_values, key=lambda cell: p_values[cell])):
+        highest = max(highest, min(1.0, p_values[cell] * (len(p_values) - rank)))
+        adjusted[cell] = highest
+    return adjusted
+
+
+def _share_between_cells(probe: ProbeResult, e: Array, cell_of_row: Array) -> float | None:
+    if probe.r2 < MIN_R2_TO_SPLIT:
+        return None
+    p, residual = probe.predictions - probe.predictions.mean(0), e - e.mean(0)
+    cells = Strata(cell_of_row)
+    prediction_within, residual_within = cells.residualize(p), cells.residualize(residual)
+    return float(
+        np.clip(1 - (prediction_within * residual_within).sum() / (p * residual).sum(), 0.0, 1.0)
+    )

@@ -1,0 +1,119 @@
+"""Distance correlation and HSIC with shuffles: all pairs of rows, so at most a thousand rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cida.dependence import MIN_DEPENDENCE_ROWS, centered_distances, centered_kernel
+
+__all__ = [
+    "PAIR_MEASURES",
+    "PairMeasure",
+    "compute_pair_measure",
+    "min_detectable_share_pairs",
+    "restrict_orders",
+]
+
+Array = np.ndarray[Any, Any]
+
+PAIR_MEASURES = {"distance correlation": centered_distances, "hsic": centered_kernel}
+TERMS_PER_COLUMN = 4  # of the matrix of u, a column: on a line the k-th is as 1 / k^2
+MAX_TERMS = 12
+N_PLANTED_TRIALS = 6
+PLANTED_SHARE = 0.04
+
+
+@dataclass(frozen=True)
+class PairMeasure:
+    """The measure itself, and that of its largest terms: first the rows as they are, then shuffled.
+
+    Where there are several parts it is their mean, each weighted by its rows.
+    """
+
+    value: float
+    permuted_values: Array
+
+
+def compute_pair_measure(
+    name: str, z: Array, e: Array, strata: list[Array], orders: Array
+) -> PairMeasure:
+    """A measure of `cida.dependence` within each part, under each order of the rows of e.
+
+    Only u is shuffled, so both matrices are centred once; that of u is put as ``sum_k s_k v_k
+    v_k'`` with its largest terms, and to shuffle u is to shuffle v.
+    """
+    center = PAIR_MEASURES[name]
+    value, n_counted = 0.0, 0
+    permuted_values = np.zeros(len(orders))
+    for stratum in strata:
+        if len(stratum) < MIN_DEPENDENCE_ROWS:
+            continue
+        first, second = center(torch.from_numpy(z[stratum])), center(torch.from_numpy(e[stratum]))
+        value += len(stratum) * float((first * second).sum())
+        n_counted += len(stratum)
+        strengths, vectors = _largest_eigenpairs(
+            second.numpy(), min(MAX_TERMS, TERMS_PER_COLUMN * e.shape[1])
+        )
+        z_matrix = first.numpy().astype(np.float32)
+        stratum_orders = restrict_orders(stratum, orders).T
+        for strength, vector in zip(strengths, vectors.T.astype(np.float32), strict=True):
+            permuted_vectors = vector[stratum_orders]  # rows, shuffles
+            quadratic_form = np.einsum("ij,ij->j", permuted_vectors, z_matrix @ permuted_vectors)
+            permuted_values += len(stratum) * float(strength) * quadratic_form
+    return PairMeasure(value / max(n_counted, 1), permuted_values / max(n_counted, 1))
+
+
+def restrict_orders(rows: Array, orders: Array) -> Array:
+    """The orders of these rows, which keep to themselves, as numbers among them."""
+    position = np.zeros(orders.shape[1], dtype=np.int64)
+    position[rows] = np.arange(len(rows))
+    return np.asarray(position[orders[:, rows]])
+
+
+def _largest_eigenpairs(matrix: Array, n_terms: int) -> tuple[Array, Array]:
+    """The largest few eigenvalues and their eigenvectors.
+
+    By a few rounds of subspace iteration: of an index with few values many small ones are equal,
+    and a solver that tells them apart never ends.
+    """
+    basis = np.random.default_rng(0).normal(size=(len(matrix), 2 * n_terms))
+    for _ in range(4):
+        basis, _ = np.linalg.qr(matrix @ basis)
+    eigenvalues, rotation = np.linalg.eigh(basis.T @ matrix @ basis)
+    largest = np.argsort(-np.abs(eigenvalues))[:n_terms]
+    return eigenvalues[largest], basis @ rotation[:, largest]
+
+
+def min_detectable_share_pairs(
+    name: str,
+    z: Array,
+    axis: Array,
+    e: Array,
+    permuted_values: Array,
+    generator: np.random.Generator,
+) -> float:
+    """About the least share of V[u] along one axis of z that this measure alone would see.
+
+    A share is planted on these rows of z and a shuffled u a few times. The measure grows in
+    proportion to the share, so that its mean and spread there tell for which share 95 % lie above
+    the critical value of the shuffles.
+    """
+    critical = float(np.quantile(permuted_values, 0.95))
+    center: Callable[[Tensor], Tensor] = PAIR_MEASURES[name]
+    first = center(torch.from_numpy(z).float())
+    noise_weight, signal_weight = math.sqrt(1 - PLANTED_SHARE), math.sqrt(PLANTED_SHARE)
+    values = []
+    for _ in range(N_PLANTED_TRIALS):
+        planted = noise_weight * generator.permutation(e) + signal_weight * axis[:, None]
+        values.append(float((first * center(torch.from_numpy(planted).float())).sum()))
+    mean, std = float(np.mean(values)), float(np.std(values, ddof=1))
+    if mean <= 0:
+        return 1.0
+    return min(1.0, PLANTED_SHARE * (critical + 1.645 * std) / mean)

@@ -1,0 +1,423 @@
+"""Is z independent of u? Many tests, one family-wise answer.
+
+Each test is a number that grows with one kind of dependence. All are computed on the rows as they
+are and on the same rows with u shuffled, some hundred times with the same shuffles for every test.
+The largest of the scores, each with the weight of its test, is compared with the largest of each
+shuffle (Westfall and Young, 1993): the answer is exact for any number of rows and tests, and tests
+that see the same thing share their level rather than pay for it twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import gammaincc
+
+from cida.certificate.pairwise import (
+    PAIR_MEASURES,
+    PairMeasure,
+    compute_pair_measure,
+    restrict_orders,
+)
+from cida.certificate.power import FTest, f_test
+from cida.certificate.projections import (
+    MAX_PRODUCT_COMPONENTS,
+    N_BENDS,
+    Projections,
+    Strata,
+    compute_projections,
+    sample_rows,
+    whiten,
+)
+
+__all__ = [
+    "N_PERMUTATIONS",
+    "TEST_NAMES",
+    "CellTest",
+    "PermutationTest",
+    "PermutationTestResults",
+    "run_permutation_tests",
+]
+
+Array = np.ndarray[Any, Any]
+
+N_PERMUTATIONS = 499
+# How the level is shared out. In many columns a mean needs most of it to be seen at all; in few a
+# hundredth is enough for that, and the rest is better spent on bends.
+TEST_NAMES = (
+    "mean",
+    "mean, few directions",
+    "spread",
+    "spread, few directions",
+    "bend",
+    "curvature",
+    "bend of the spread",
+    "curvature of the spread",
+    "place",
+    "distance correlation",
+    "hsic",
+)
+NARROW_TEST_WEIGHTS = (0.10, 0.06, 0.12, 0.08, 0.26, 0.24, 0.03, 0.02, 0.04, 0.03, 0.02)
+WIDE_TEST_WEIGHTS = (0.33, 0.06, 0.29, 0.06, 0.10, 0.07, 0.02, 0.01, 0.02, 0.02, 0.02)
+MAX_NARROW_COMPONENTS = 16  # axes
+MAX_PAIR_ROWS = 1000  # of which all pairs are looked at
+MAX_SCORE = 700.0  # score: beyond, p is 0 in floating point
+MAX_PERMUTED_VALUES = 6_000_000  # numbers of shuffled u in memory
+MAX_COVARIANCE_COLUMNS = 3  # columns of u of which covariances are looked at, as well as variances
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """One test: its p-value alone, adjusted for all tests, and from where on it alone alarms.
+
+    ``p`` and ``adjusted`` are shares of the shuffles, itself included, that are as extreme.
+    """
+
+    __test__ = False  # nothing for pytest
+
+    name: str
+    statistic: float
+    p_value: float
+    adjusted_p_value: float
+    critical_value: float
+
+
+@dataclass(frozen=True)
+class CellTest:
+    """How far z in one cell along u is from z elsewhere; ``p`` is adjusted for all cells."""
+
+    neg_log_p: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class PermutationTestResults:
+    """``p`` is the family-wise answer; ``places`` those of the cells along u.
+
+    ``linear`` is the F-test of all axes, ``main`` that of the first ``main_axes``, which hold 99 %
+    of z's variance. ``axes`` counts the uncorrelated directions of z, ``columns`` those of u,
+    ``spreads`` its variances and covariances; ``leading`` is the first axis, ``pair_rows`` the
+    rows whose pairs were looked at.
+    """
+
+    p_value: float
+    tests: dict[str, PermutationTest]
+    linear_f_test: FTest
+    main_f_test: FTest
+    n_main_components: int
+    cell_tests: dict[int, CellTest]
+    pair_measures: dict[str, PairMeasure]
+    pair_rows: Array
+    n_components: int
+    n_index_columns: int
+    n_second_moments: int
+    first_component: Array
+    index_components: Array
+
+
+def run_permutation_tests(
+    z: Array,
+    e: Array,
+    strata: Strata,
+    cells: Array | None = None,
+    *,
+    alpha: float = 0.05,
+    n_permutations: int = N_PERMUTATIONS,
+    with_pairs: bool = True,
+    seed: int = 0,
+) -> PermutationTestResults:
+    """Tests z, shape (rows, columns), against the embedded index e within strata.
+
+    ``cells`` numbers places along u, -1 where a row is in none; ``pairs`` asks for distance
+    correlation and HSIC, on at most `PAIR_ROWS` rows.
+    """
+    generator = np.random.default_rng(seed)
+    projections = compute_projections(z, strata, generator)
+    index_components = whiten(strata.residualize(e), tolerance=1e-9)
+    pair_rows = sample_rows(len(z), MAX_PAIR_ROWS)
+    is_pair_row = np.isin(np.arange(len(z)), pair_rows)
+    orders = strata.permutations(n_permutations, is_pair_row, generator)
+    orders = np.concatenate([np.arange(len(z))[None], orders])  # the rows as they are come first
+
+    statistics = _projection_statistics(projections, index_components, orders)
+    cell_statistics = {} if cells is None else _cell_statistics(projections, cells, orders)
+    if cell_statistics:
+        statistics["place"] = np.max(list(cell_statistics.values()), axis=0)
+    pair_measures = {}
+    if with_pairs:
+        pair_orders, pair_strata = restrict_orders(pair_rows, orders), strata[pair_rows].groups()
+        for name in PAIR_MEASURES:
+            pair_measures[name] = compute_pair_measure(
+                name, z[pair_rows], index_components[pair_rows], pair_strata, pair_orders
+            )
+            statistics[name] = pair_measures[name].permuted_values
+    weights = (
+        NARROW_TEST_WEIGHTS
+        if len(projections.components) <= MAX_NARROW_COMPONENTS
+        else WIDE_TEST_WEIGHTS
+    )
+    p, tests = _combine_tests(statistics, dict(zip(TEST_NAMES, weights, strict=True)), alpha)
+    components = projections.components.T.astype(np.float64)
+    return PermutationTestResults(
+        p_value=p,
+        tests=tests,
+        linear_f_test=f_test(components, index_components, strata.n_removed_terms),
+        main_f_test=f_test(
+            components[:, : projections.n_main_components], index_components, strata.n_removed_terms
+        ),
+        n_main_components=projections.n_main_components,
+        cell_tests={
+            cell: CellTest(float(mine[0]), _share_as_large(statistics["place"], float(mine[0])))
+            for cell, mine in cell_statistics.items()
+        },
+        pair_measures=pair_measures,
+        pair_rows=pair_rows,
+        n_components=components.shape[1],
+        n_index_columns=index_components.shape[1],
+        n_second_moments=_SecondMoments.from_index(index_components).count,
+        first_component=components[:, 0],
+        index_components=index_components,
+    )
+
+
+# --- the family ----------------------------------------------------------------------------------
+
+
+def _combine_tests(
+    statistics: dict[str, Array], weights: dict[str, float], alpha: float
+) -> tuple[float, dict[str, PermutationTest]]:
+    scores = {
+        name: _gamma_scores(values) + math.log(weights[name]) for name, values in statistics.items()
+    }
+    max_scores = np.max(list(scores.values()), axis=0)
+    critical = _critical_values(statistics, weights, alpha)
+    tests = {
+        name: PermutationTest(
+            name,
+            float(values[0]),
+            _share_as_large(values, float(values[0])),
+            _share_as_large(max_scores, float(scores[name][0])),
+            critical[name],
+        )
+        for name, values in statistics.items()
+    }
+    return _share_as_large(max_scores, float(max_scores[0])), tests
+
+
+def _critical_values(
+    statistics: dict[str, Array], weights: dict[str, float], alpha: float
+) -> dict[str, float]:
+    """From which value on each test by itself alarms, told by the shuffles alone."""
+    permuted = {name: values[1:] for name, values in statistics.items()}
+    scores = [_gamma_scores(values) + math.log(weights[name]) for name, values in permuted.items()]
+    critical_score = float(np.quantile(np.max(scores, axis=0), 1 - alpha))
+    return {
+        name: _gamma_quantile(values, critical_score - math.log(weights[name]))
+        for name, values in permuted.items()
+    }
+
+
+def _share_as_large(values: Array, observed: float) -> float:
+    """The share of values that are as large; rounding does not part equal ones."""
+    return float((values >= observed - 1e-6 * abs(observed)).mean())
+
+
+def _fit_gamma(values: Array) -> tuple[float, float]:
+    """Shape and scale of the gamma distribution with the mean and variance of the values.
+
+    Which curve is taken does not touch the validity, since it is the same for all shuffles; only
+    how fairly the tests share the level hangs on it.
+    """
+    mean, variance = float(values.mean()), float(values.var())
+    if not (mean > 0 and variance > 0):
+        return 1.0, 1.0
+    return mean**2 / variance, variance / mean
+
+
+def _gamma_scores(values: Array) -> Array:
+    """``-log p`` under that curve; what falls below its support scores 0."""
+    nonnegative = values - min(0.0, float(values.min()))  # distance correlations can be negative
+    shape, scale = _fit_gamma(nonnegative)
+    return np.asarray(np.minimum(-stats.gamma.logsf(nonnegative, shape, scale=scale), MAX_SCORE))
+
+
+def _gamma_quantile(values: Array, score: float) -> float:
+    """The value of a given score."""
+    offset = min(0.0, float(values.min()))
+    shape, scale = _fit_gamma(values - offset)
+    return float(stats.gamma.isf(math.exp(-max(score, 0.0)), shape, scale=scale) + offset)
+
+
+# --- along directions ----------------------------------------------------------------------------
+
+
+def _projection_statistics(
+    projections: Projections, index_components: Array, orders: Array
+) -> dict[str, Array]:
+    rows, width = index_components.shape
+    statistics: dict[str, list[Array]] = {}
+    moments = _SecondMoments.from_index(index_components)
+    for order_chunk in _split_orders(orders, rows * max(width, len(moments.first))):
+        mean = (
+            index_components[order_chunk].transpose(1, 0, 2).astype(np.float32)
+        )  # rows, shuffles, columns
+        residual = _standardize(mean - _project(projections.components, mean))
+        values = {
+            "mean": _sum_over_components(projections, mean),
+            "mean, few directions": _few_directions_statistic(projections, mean),
+            "bend": _bend_statistic(projections, residual),
+            "curvature": _curvature_statistic(projections, residual),
+        }
+        if moments.count:
+            second_moments = _standardize(moments.transform(residual))
+            moment_residual = second_moments - _project(projections.components, second_moments)
+            values["spread"] = _sum_over_components(projections, second_moments)
+            values["spread, few directions"] = _few_directions_statistic(
+                projections, second_moments
+            )
+            values["bend of the spread"] = _bend_statistic(projections, moment_residual)
+            values["curvature of the spread"] = _curvature_statistic(projections, moment_residual)
+        for name, statistic in values.items():
+            statistics.setdefault(name, []).append(statistic)
+    return {name: np.concatenate(values).astype(np.float64) for name, values in statistics.items()}
+
+
+def _split_orders(orders: Array, values_per_order: int) -> Iterator[Array]:
+    step = max(1, MAX_PERMUTED_VALUES // values_per_order)
+    for start in range(0, len(orders), step):
+        yield orders[start : start + step]
+
+
+@dataclass(frozen=True)
+class _SecondMoments:
+    """Products of the columns of u, in the combinations that are uncorrelated where u is free of z.
+
+    One that never changes is left out: ``cos^2 + sin^2`` on a circle, and all where u has two
+    values, whose mean tells its spread.
+    """
+
+    first: Array
+    second: Array
+    weights: Array
+
+    @classmethod
+    def from_index(cls, index_components: Array) -> _SecondMoments:
+        width = index_components.shape[1]
+        if width <= MAX_COVARIANCE_COLUMNS:
+            first, second = np.triu_indices(width)
+        else:
+            first = second = np.arange(width)
+        products = index_components[:, first] * index_components[:, second]
+        products = products - products.mean(0)
+        products -= index_components @ (
+            index_components.T @ products / len(index_components)
+        )  # no more than u itself tells
+        eigenvalues, eigenvectors = np.linalg.eigh(products.T @ products / len(index_components))
+        has_variance = eigenvalues > max(1e-3 * float(eigenvalues.max()), 1e-6)
+        return cls(first, second, eigenvectors[:, has_variance].astype(np.float32))
+
+    @property
+    def count(self) -> int:
+        return int(self.weights.shape[1])
+
+    def transform(self, residual: Array) -> Array:
+        return np.asarray((residual[..., self.first] * residual[..., self.second]) @ self.weights)
+
+
+def _standardize(values: Array) -> Array:
+    centered = values - values.mean(0)
+    rms = np.sqrt((centered**2).mean(0))
+    return np.asarray(centered / np.where(rms > 0, rms, 1))
+
+
+def _correlate(functions: Array, values: Array) -> Array:
+    """``f' t / sqrt(n)`` for each function, shuffle and column: about normal where independent."""
+    rows, count, width = values.shape
+    product = functions @ values.reshape(rows, count * width)
+    return np.asarray(product.reshape(-1, count, width) / math.sqrt(rows))
+
+
+def _project(components: Array, values: Array) -> Array:
+    rows, count, width = values.shape
+    flat = values.reshape(rows, count * width)
+    return np.asarray((components.T @ (components @ flat / rows)).reshape(values.shape))
+
+
+def _neg_log_p(squares: Array, dof: int) -> Array:
+    """``-log P(chi^2 >= squares)``."""
+    return np.asarray(-np.log(np.maximum(gammaincc(dof / 2, squares / 2), 1e-300)))
+
+
+def _leading_counts(n_components: int) -> list[int]:
+    """How many leading axes are tested together."""
+    return [count for count in (1, 2, 4, 8, 16) if count < n_components] or [n_components]
+
+
+def _sum_over_components(projections: Projections, values: Array) -> Array:
+    return np.asarray((_correlate(projections.components, values) ** 2).sum((0, 2)))
+
+
+def _few_directions_statistic(projections: Projections, values: Array) -> Array:
+    """Leading axes together, or one single direction of many: each half of the level."""
+    width = values.shape[2]
+    squares = (_correlate(projections.components, values) ** 2).sum(2).cumsum(0)
+    leading = [
+        _neg_log_p(squares[k - 1], k * width) for k in _leading_counts(len(projections.components))
+    ]
+    best_single = _neg_log_p((_correlate(projections.directions, values) ** 2).sum(2).max(0), width)
+    best_single -= math.log(len(projections.directions) / len(leading))
+    return np.asarray(np.max([best_single, *leading], axis=0))
+
+
+def _bend_statistic(projections: Projections, values: Array) -> Array:
+    """The largest surprise of a few functions along one direction: even ones, odd ones or all."""
+    count, width = values.shape[1:]
+    squares = (_correlate(projections.bends, values) ** 2).sum(2).reshape(-1, N_BENDS, count)
+    sums = [
+        _neg_log_p(squares[:, chosen].sum(1).max(0), len(chosen) * width)
+        for chosen in ([0], [1], [0, 2], [1, 3], [0, 1, 2, 3], list(range(N_BENDS)))
+    ]
+    return np.asarray(np.max(sums, axis=0))
+
+
+def _curvature_statistic(projections: Projections, values: Array) -> Array:
+    """The largest eigenvalue of ``sum_i t_i z_i z_i'``: a square along any direction there is.
+
+    The sum of all squared entries would drown one direction in the noise of the others. Of k axes
+    noise alone gives ``2 sqrt(k)``, give or take ``k^(-1/6)`` (Tracy and Widom): so the leading
+    axes and all of them are put on one scale.
+    """
+    count, width = values.shape[1:]
+    entries = _correlate(projections.products, values).reshape(-1, count * width).T
+    first, second = np.triu_indices(projections.n_product_components)
+    matrix = np.zeros(
+        (len(entries), projections.n_product_components, projections.n_product_components),
+        dtype=np.float32,
+    )
+    matrix[:, first, second] = matrix[:, second, first] = entries
+    sizes = []
+    for k in {min(k, projections.n_product_components) for k in (4, 8, MAX_PRODUCT_COMPONENTS)}:
+        extreme_eigenvalues = np.linalg.eigvalsh(matrix[:, :k, :k])[:, [0, -1]]
+        sizes.append((np.abs(extreme_eigenvalues).max(1) - 2 * math.sqrt(k)) * k ** (1 / 6))
+    return np.asarray(np.max(sizes, axis=0).reshape(count, width).max(1))
+
+
+def _cell_statistics(projections: Projections, cells: Array, orders: Array) -> dict[int, Array]:
+    """How far the mean of z in a cell along u is from the mean of z elsewhere (Hotelling)."""
+    statistics = {}
+    permuted_cells = np.ascontiguousarray(cells[orders].T)
+    for cell in np.unique(cells[cells >= 0]):
+        share = float((cells == cell).mean())
+        if share == 1:
+            continue
+        indicator = (permuted_cells == cell).astype(np.float32)[..., None]
+        indicator /= math.sqrt(share * (1 - share))
+        squares = (_correlate(projections.components, indicator) ** 2).sum(2).cumsum(0)
+        counts = {*_leading_counts(len(projections.components)), len(projections.components)}
+        statistics[int(cell)] = np.max([_neg_log_p(squares[k - 1], k) for k in counts], axis=0)
+    return statistics

@@ -1,0 +1,113 @@
+"""The F-test of a linear probe, and how small a dependence a test would have seen.
+
+Closed forms: along k uncorrelated directions of z, n rows and q columns of u the test adds up k q
+squares of numbers that are normal where z and u are independent. A dependence that explains the
+share s of V[u] moves their means by ``n q s / (1 - s)`` in all (the non-centrality).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import brentq
+
+__all__ = ["TARGET_POWER", "FTest", "f_test", "min_detectable_share", "min_detectable_share_few"]
+
+Array = np.ndarray[Any, Any]
+TARGET_POWER = 0.95  # of being seen
+
+
+@dataclass(frozen=True)
+class FTest:
+    """Are all coefficients of the linear probe zero? ``share`` is R^2, on the rows fitted on.
+
+    ``adjusted`` has what chance fits taken off: zero in the mean where z and u are independent.
+    """
+
+    r2: float
+    adjusted_r2: float
+    f_statistic: float
+    dof: tuple[float, float]
+    p_value: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {**asdict(self), "freedom": list(self.dof)}
+
+
+def f_test(components: Array, index_components: Array, n_removed_terms: int = 1) -> FTest:
+    """``F = (V / k) / ((s - V) / (n - taken - k))``, V Pillai's trace of z against u.
+
+    For one column of u or one of z this is the F-test of ordinary least squares, exact for normal
+    u; for more it is Pillai's approximation. ``axes``, shape (rows, k), and ``targets``, shape
+    (rows, q), are uncorrelated with mean square 1; ``taken`` counts the means (and slopes) that
+    were taken off before.
+    """
+    rows, width = index_components.shape
+    n_components = components.shape[1]
+    trace = float(((components.T @ index_components / rows) ** 2).sum())
+    min_width, residual_dof = min(n_components, width), rows - n_removed_terms - n_components
+    numerator_dof = float(min_width * max(n_components, width))
+    denominator_dof = float(min_width * (residual_dof - width + min_width))
+    f = (trace / numerator_dof) / max((min_width - trace) / denominator_dof, 1e-300)
+    share = trace / width
+    adjusted = 1 - (1 - share) * (rows - n_removed_terms) / residual_dof
+    return FTest(
+        share,
+        adjusted,
+        f,
+        (numerator_dof, denominator_dof),
+        float(stats.f.sf(f, numerator_dof, denominator_dof)),
+    )
+
+
+def min_detectable_share(
+    critical: float,
+    n_rows: int,
+    n_components: int,
+    n_index_columns: int,
+    power: float = TARGET_POWER,
+) -> float:
+    """The least share of V[u] that a sum over all axes passes ``critical`` for with this chance.
+
+    By the non-central F distribution; 1 where none does.
+    """
+    dof, residual_dof = (
+        n_components * n_index_columns,
+        n_index_columns * (n_rows - n_components - 1),
+    )
+    max_statistic = n_rows * n_index_columns
+    if critical >= max_statistic:
+        return 1.0
+    limit = critical / (max_statistic - critical) * residual_dof / dof
+    noncentrality = _required_noncentrality(
+        lambda shift: float(stats.ncf.sf(limit, dof, residual_dof, shift)), power
+    )
+    return noncentrality / (noncentrality + max_statistic)
+
+
+def min_detectable_share_few(
+    neg_log_p: float,
+    n_rows: int,
+    n_functions: int,
+    n_index_columns: int,
+    power: float = TARGET_POWER,
+) -> float:
+    """The same for a sum over few functions of z, given as ``-log P(chi^2 >= sum)``."""
+    dof = n_functions * n_index_columns
+    limit = float(stats.chi2.isf(np.exp(-neg_log_p), dof))
+    noncentrality = _required_noncentrality(
+        lambda shift: float(stats.ncx2.sf(limit, dof, shift)), power
+    )
+    return noncentrality / (noncentrality + n_rows * n_index_columns)
+
+
+def _required_noncentrality(power_at: Callable[[float], float], power: float) -> float:
+    high = 1.0
+    while power_at(high) < power:
+        high *= 2
+    return float(brentq(lambda shift: power_at(shift) - power, 0.0, high, xtol=1e-6))

@@ -1,0 +1,196 @@
+"""The directions of an encoding that a test of independence looks along, and what it looks within.
+
+Tests along few directions see less, tests along many drown it in noise. So there are several
+families: all principal components at once, the leading ones, and single directions with bends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+__all__ = ["N_BENDS", "Projections", "Strata", "compute_projections", "sample_rows", "whiten"]
+
+Array = np.ndarray[Any, Any]
+
+# Functions along one direction: the square of its normal scores and cosines of its ranks, those
+# that are even about the middle and those that are odd in turn, coarse ones first.
+COSINE_HALF_TURNS = (0, 3, 2, 5, 4, 7, 6, 9)  # half turns; 0 stands for the square
+N_BENDS = len(COSINE_HALF_TURNS)
+MAX_COMPONENTS = 64
+MAIN_VARIANCE_SHARE = 0.99  # of the variance of z
+N_LEADING_COMPONENTS = 16  # principal components that are looked along singly
+N_MIXED_COMPONENTS = 4  # leading axes of which mixtures are looked along
+N_MIXTURES = 32
+MAX_PRODUCT_COMPONENTS = 32  # axes whose products are looked at: 528 of them
+VARIANCE_TOLERANCE = 1e-6  # of the largest variance: below, float32 encodings hold rounding alone
+MIN_DISTINCT_NUMBERS = 20  # distinct predicted numbers; fewer are classes
+MEAN_ROWS_PER_BIN = 40
+MAX_STRATUM_BINS = 50
+
+
+def sample_rows(n_rows: int, max_rows: int) -> Array:
+    """At most ``most`` row numbers in order, drawn: even steps may meet a cycle in the table."""
+    if n_rows <= max_rows:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).permutation(n_rows)[:max_rows])
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Rows among which u may be shuffled: those of one predicted class, or of one bin of numbers.
+
+    ``along`` is the predicted number: within a bin it still moves a little, and so its line is
+    taken off there as well as the mean.
+    """
+
+    codes: Array
+    covariate: Array | None = None
+
+    @classmethod
+    def single(cls, n_rows: int) -> Strata:
+        """All rows as one."""
+        return cls(np.zeros(n_rows, dtype=np.int64))
+
+    @classmethod
+    def from_predictions(cls, predicted: Array) -> Strata:
+        """One for each predicted class; of many different numbers, bins with as many rows each."""
+        values, codes = np.unique(predicted, return_inverse=True)
+        if predicted.dtype.kind != "f" or len(values) < MIN_DISTINCT_NUMBERS:
+            return cls(codes.reshape(-1))
+        bins = int(np.clip(len(predicted) // MEAN_ROWS_PER_BIN, 1, MAX_STRATUM_BINS))
+        rank_share = (rankdata(predicted) - 0.5) / len(predicted)
+        return cls((rank_share * bins).astype(np.int64), predicted.astype(np.float64))
+
+    def __len__(self) -> int:
+        return len(np.unique(self.codes))
+
+    @property
+    def n_removed_terms(self) -> int:
+        """How many means and slopes are taken off."""
+        return len(self) * (1 if self.covariate is None else 2)
+
+    def __getitem__(self, rows: Array) -> Strata:
+        return Strata(self.codes[rows], None if self.covariate is None else self.covariate[rows])
+
+    def groups(self) -> list[Array]:
+        """The rows of each."""
+        order = np.argsort(self.codes, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(self.codes[order])) + 1)
+
+    def residualize(self, values: Array) -> Array:
+        """``values``, shape (rows, columns), with each stratum's mean (and line) taken off."""
+        residual: Array = np.array(values)
+        for rows in self.groups():
+            residual[rows] -= residual[rows].mean(0)
+            if self.covariate is not None:
+                slope = (self.covariate[rows] - self.covariate[rows].mean()).astype(residual.dtype)
+                square = slope @ slope
+                if square > 0:
+                    residual[rows] -= np.outer(slope, slope @ residual[rows]) / square
+        return residual
+
+    def permutations(
+        self, n_permutations: int, is_separate: Array, generator: np.random.Generator
+    ) -> Array:
+        """``count`` orders of the rows that keep strata, and rows within and without ``apart``."""
+        orders = np.tile(np.arange(len(self.codes)), (n_permutations, 1))
+        for rows in Strata(2 * self.codes + is_separate).groups():
+            orders[:, rows] = generator.permuted(np.tile(rows, (n_permutations, 1)), axis=1)
+        return orders
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Uncorrelated ``axes``, largest variance first, ``single`` directions, their ``bends``, and
+    ``products`` of axes.
+
+    All are orthogonal to the strata and of mean square 1; bends also to all axes. Bends have the
+    shape ``(single directions * BENDS, rows)``, the rest ``(columns, rows)``. ``curved`` axes have
+    products, ``main`` ones hold 99 % of the variance.
+    """
+
+    components: Array
+    directions: Array
+    bends: Array
+    products: Array
+    n_product_components: int
+    n_main_components: int
+
+
+def whiten(
+    values: Array, max_components: int | None = None, tolerance: float = VARIANCE_TOLERANCE
+) -> Array:
+    """Principal components of centred columns at mean square 1, those that have a variance."""
+    return _principal(values, max_components, tolerance)[0]
+
+
+def _principal(values: Array, max_components: int | None, tolerance: float) -> tuple[Array, Array]:
+    left_vectors, singular_values, _ = np.linalg.svd(values, full_matrices=False)
+    has_variance = singular_values**2 > tolerance * max(
+        float(singular_values[:1].sum()) ** 2, 1e-300
+    )
+    components = left_vectors[:, has_variance][:, :max_components] * np.sqrt(len(values))
+    # Which way a component points is chance; the heavier tail is the same after a change of units.
+    return components * np.where((components**3).sum(0) < 0, -1, 1), singular_values**2
+
+
+def compute_projections(z: Array, strata: Strata, generator: np.random.Generator) -> Projections:
+    """The directions of z, shape (rows, columns), whose columns have mean square 1."""
+    residual = strata.residualize(z)
+    rms = np.sqrt((residual**2).mean(0))
+    residual = residual[:, rms > VARIANCE_TOLERANCE**0.5] / rms[rms > VARIANCE_TOLERANCE**0.5]
+    components, variances = _principal(
+        residual, min(MAX_COMPONENTS, len(z) // 10), VARIANCE_TOLERANCE
+    )
+    n_main_components = (
+        int((np.cumsum(variances) < MAIN_VARIANCE_SHARE * variances.sum()).sum()) + 1
+    )
+    single_directions = _single_directions(residual, components, generator)
+    bends = _compute_bends(single_directions, components, strata)
+    n_product_components = min(components.shape[1], MAX_PRODUCT_COMPONENTS)
+    first, second = np.triu_indices(n_product_components)
+    products = strata.residualize(components[:, first] * components[:, second])
+    parts = (_as_rows(components), _as_rows(single_directions), bends, _as_rows(products))
+    return Projections(*parts, n_product_components, min(n_main_components, components.shape[1]))
+
+
+def _as_rows(values: Array) -> Array:
+    return np.ascontiguousarray(values.T, dtype=np.float32)
+
+
+def _single_directions(columns: Array, components: Array, generator: np.random.Generator) -> Array:
+    """Columns, leading axes, and mixtures of the first few axes."""
+    if components.shape[1] == 1:
+        return components
+    mixing_weights = generator.normal(
+        size=(min(N_MIXED_COMPONENTS, components.shape[1]), N_MIXTURES)
+    )
+    mixed = components[:, :N_MIXED_COMPONENTS] @ (
+        mixing_weights / np.linalg.norm(mixing_weights, axis=0)
+    )
+    return np.concatenate([columns, components[:, :N_LEADING_COMPONENTS], mixed], axis=1)
+
+
+def _compute_bends(directions: Array, components: Array, strata: Strata) -> Array:
+    """The functions `WAVES` along each direction, with lines along any axis taken off."""
+    rows = len(directions)
+    rank_share = ((rankdata(directions, axis=0) - 0.5) / rows).astype(np.float32)
+    components = components.astype(np.float32)
+    waves = [
+        np.cos(k * np.pi * rank_share) if k else ndtri(rank_share) ** 2 for k in COSINE_HALF_TURNS
+    ]
+    functions = np.stack(waves, axis=2).reshape(rows, -1)
+    functions = strata.residualize(functions)
+    functions -= components @ (components.T @ functions / rows)
+    parts = functions.reshape(rows, -1, N_BENDS).transpose(1, 0, 2)
+    orthogonal, triangle = np.linalg.qr(parts)
+    # A column of two values has no bends: what is left of them is rounding.
+    is_nonzero = np.abs(np.diagonal(triangle, axis1=1, axis2=2)) > 1e-3 * np.sqrt(rows)
+    orthogonal *= is_nonzero[:, None, :] * np.float32(np.sqrt(rows))
+    orthogonal = orthogonal.transpose(0, 2, 1)
+    return np.ascontiguousarray(orthogonal.reshape(-1, rows), dtype=np.float32)

@@ -1,0 +1,118 @@
+"""Standardisation in windows along the index."""
+
+from __future__ import annotations
+
+from typing import Protocol, Self, runtime_checkable
+
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor, nn
+
+from cida.spaces import evenly_spaced
+
+__all__ = ["IndexWindows", "SupportsFitIndex"]
+
+N_WINDOWS = 1024
+MIN_WINDOW_ROWS, MAX_WINDOW_ROWS = 200, 1000  # rows of a window
+N_MIXED_WINDOWS = 8  # places that are mixed for one row
+MAX_WINDOW_FIT_ROWS = 50_000  # enough for the means and spreads of all places
+MIN_SPREAD_RATIO = (
+    0.05  # of a column's spread over all rows: where it hardly varies, differences are noise
+)
+MAX_ABS_OUTPUT = 8.0
+UNUSED_WINDOW_INDEX = 1e6  # far from every index
+
+
+@runtime_checkable
+class SupportsFitIndex(Protocol):
+    """An encoder with a layer that is fitted to x along the embedded index, before any game."""
+
+    def fit_index(self, x: Tensor, index: Tensor) -> None:
+        """Fits it to these rows; labels are not seen."""
+
+
+class IndexWindows(nn.Module):
+    """``x -> (x - m(u)) / s(u)``: mean and spread of the rows whose index is nearest to u.
+
+    They are found once, from all rows and no label, at places that follow the rows: in each,
+    the nearest sixteenth of the rows (200 to 1,000), without the values that are missing. Between
+    places they are mixed, ``(1 / d - 1 / d_8)^2`` of each of the eight nearest at distance d
+    (Shepard's weights, which have no jump); beyond the range seen they are those of its edge. What
+    drifts along u in level and scale stands still after it, whatever its path.
+    """
+
+    places: Tensor
+    mean: Tensor
+    spread: Tensor
+
+    def __init__(self, features: int, index_width: int) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.zeros(N_WINDOWS, index_width))
+        self.register_buffer("mean", torch.zeros(N_WINDOWS, features))
+        self.register_buffer("spread", torch.ones(N_WINDOWS, features))
+
+    @torch.no_grad()
+    def fit(self, x: Tensor, index: Tensor, present: Tensor | None = None) -> Self:
+        """Finds the windows in the rows of x, where ``present`` says which values are real."""
+        order = index[:, 0].argsort(stable=True)  # so that thinning takes from everywhere
+        subset = order[evenly_spaced(len(order), MAX_WINDOW_FIT_ROWS)]
+        rows, e = x[subset].double(), index[subset].double()
+        is_present = torch.ones_like(rows, dtype=torch.bool) if present is None else present[subset]
+        rows = rows.masked_fill(~is_present, 0.0)
+        places: Tensor = torch.unique(e[evenly_spaced(len(e), N_WINDOWS)], dim=0)
+        _, nearest_rows = cKDTree(e.numpy()).query(
+            places.numpy(), range(1, _window_size(len(subset)) + 1)
+        )
+        mean, spread = _moments(rows[None], is_present[None], rows.new_zeros(2, 1, rows.shape[1]))
+        floor = torch.where(spread > 0, MIN_SPREAD_RATIO * spread, torch.ones_like(spread))
+        overall = torch.stack([mean, spread])
+        parts = torch.split(
+            torch.from_numpy(nearest_rows), 8
+        )  # a part of the gathered rows at a time
+        moments = torch.cat(
+            [torch.stack(_moments(rows[part], is_present[part], overall)) for part in parts], dim=1
+        )
+        empty = N_WINDOWS - len(places)  # u may have few values: the others are out of reach
+        self.places = _pad_windows(places, empty, UNUSED_WINDOW_INDEX)
+        self.mean = _pad_windows(moments[0], empty, 0.0)
+        self.spread = _pad_windows(torch.maximum(moments[1], floor), empty, 1.0)
+        return self
+
+    def forward(self, x: Tensor, index: Tensor) -> Tensor:
+        distance, nearest_windows = self.distances_to_windows(index).topk(
+            N_MIXED_WINDOWS, largest=False
+        )
+        reach = distance[:, -1:].clamp(min=1e-6)
+        share = ((reach - distance) / (reach * distance.clamp(min=1e-6))).square() + 1e-12
+        share = (share / share.sum(1, keepdim=True))[:, None]
+        mean, spread = share @ self.mean[nearest_windows], share @ self.spread[nearest_windows]
+        return ((x - mean[:, 0]) / spread[:, 0]).clamp(-MAX_ABS_OUTPUT, MAX_ABS_OUTPUT)
+
+    def distances_to_windows(self, index: Tensor) -> Tensor:
+        """How far each row's index is from every place."""
+        return torch.cdist(index, self.places)
+
+
+def _pad_windows(values: Tensor, n_empty: int, fill_value: float) -> Tensor:
+    return nn.functional.pad(values, (0, 0, 0, n_empty), value=fill_value).float()
+
+
+def _window_size(n_rows: int) -> int:
+    """A sixteenth of the rows within bounds: wide enough for steady means, small beside u."""
+    return min(
+        n_rows, max(2, min(n_rows // 4, MAX_WINDOW_ROWS, max(MIN_WINDOW_ROWS, n_rows // 16)))
+    )
+
+
+def _moments(rows: Tensor, is_present: Tensor, fallback: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and spread of each window's values that are there, shape ``(windows, features)``.
+
+    Values that are not there must be 0.
+    """
+    count = is_present.sum(1)
+    mean = rows.sum(1) / count.clamp(min=1)
+    variance = ((rows - mean[:, None]).square() * is_present).sum(1) / count.clamp(min=1)
+    has_enough = count >= 2
+    return torch.where(has_enough, mean, fallback[0]), torch.where(
+        has_enough, variance.sqrt(), fallback[1]
+    )

@@ -1,0 +1,125 @@
+"""What the players are dealt: a `Batch` of rows, and `Rows`, the table that batches come from."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from cida.scratch import filled, places
+
+__all__ = ["Batch", "IndexedDataset"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows: inputs, labels, raw index, whether the label may be read, prediction weight.
+
+    ``y`` is only meaningful where ``labelled`` is true. ``weight`` belongs to the prediction loss
+    alone: the discriminator sees the index distribution as the sampler draws it. ``row`` says
+    which row of the table each is, for a game that remembers something about it.
+    """
+
+    x: Tensor
+    y: Tensor
+    u: Tensor
+    labelled: Tensor
+    weight: Tensor
+    row_ids: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def to(self, device: torch.device) -> Batch:
+        """The same rows on this device; which rows of the table they are stays where it is."""
+        if self.x.device == device:
+            return self
+        moved = {n: getattr(self, n).to(device) for n in ("x", "y", "u", "labelled", "weight")}
+        return replace(self, **moved)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether labels are the numbers of classes; else they are numbers to regress on."""
+        return not self.y.is_floating_point()
+
+
+class IndexedDataset:
+    """All rows of a data set; ``rows[indices]`` looks up a `Batch`, with no per-row Python.
+
+    ``x`` may be a tensor over a memory map (``torch.from_numpy(np.memmap(...))``): only the rows
+    of a batch are read. So may y, u, labelled and weight; what is kept of each row beside them is
+    in files without a name where rows are very many (`cida.scratch`), so that memory does not grow
+    with them. Labels of unlabelled rows are wiped on the way in, so that nothing downstream can
+    read them.
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        y: Tensor,
+        u: Tensor,
+        labelled: Tensor,
+        weight: Tensor | None = None,
+    ) -> None:
+        lengths = {len(x), len(y), len(u), len(labelled)}
+        if len(lengths) != 1:
+            raise ValueError(
+                f"x, y, u and labelled have {len(x)}, {len(y)}, {len(u)} and {len(labelled)} rows; "
+                "they must have the same number."
+            )
+        if weight is not None and len(weight) != len(x):
+            raise ValueError(f"weight has {len(weight)} rows and x {len(x)}; they must agree.")
+        self.x = x
+        self.y = _zero_unlabelled(y, labelled)
+        self.u = u if u.dim() == 2 else u[:, None]
+        self.labelled = labelled
+        self.weight = torch.ones(1).expand(len(x)) if weight is None else weight
+        self.source_rows = places(lambda part: labelled[part], len(labelled))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def source_labels(self) -> Tensor:
+        """The labels of the source rows."""
+        return filled(len(self.source_rows), lambda part: self.y[self.source_rows[part]])
+
+    @property
+    def source_index(self) -> Tensor:
+        """The index of the source rows."""
+        return filled(len(self.source_rows), lambda part: self.u[self.source_rows[part]])
+
+    def with_weights(self, weight: Tensor) -> Self:
+        """The same rows with another weight of each in the prediction loss."""
+        dataset = copy.copy(self)
+        dataset.weight = weight
+        return dataset
+
+    def with_hidden_labels(self, hidden: Tensor) -> Self:
+        """The same rows without the labels of those for which ``hidden`` is true."""
+        dataset = copy.copy(self)
+        labelled = filled(len(self), lambda part: self.labelled[part] & ~hidden[part])
+        dataset.labelled, dataset.y = labelled, _zero_unlabelled(self.y, labelled)
+        dataset.source_rows = places(lambda part: labelled[part], len(labelled))
+        return dataset
+
+    def __getitem__(self, indices: Tensor) -> Batch:
+        return Batch(
+            x=self.x.index_select(0, indices),
+            y=self.y.index_select(0, indices),
+            u=self.u.index_select(0, indices),
+            labelled=self.labelled.index_select(0, indices),
+            weight=self.weight.index_select(0, indices),
+            row_ids=indices,
+        )
+
+
+def _zero_unlabelled(y: Tensor, labelled: Tensor) -> Tensor:
+    """The labels, 0 where none may be read."""
+    is_labelled = labelled.view(-1, *[1] * (y.dim() - 1))
+    return filled(
+        len(y), lambda part: torch.where(is_labelled[part], y[part], torch.zeros_like(y[part]))
+    )

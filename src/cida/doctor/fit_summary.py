@@ -1,0 +1,190 @@
+"""What is known of a fit beside its events: settings, rows, index and final figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+import torch
+from scipy.spatial import cKDTree
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
+from torch import Tensor
+
+from cida.io.json_decode import decode, from_dict
+from cida.spaces import Space, evenly_spaced
+
+__all__ = [
+    "FitSummary",
+    "IndexColumnSummary",
+    "dominant_index_r2",
+    "knn_loss",
+    "marginal_label_loss",
+    "summarize_index",
+]
+
+Array = np.ndarray[Any, Any]
+MAX_INDEX_SUMMARY_ROWS = 20_000
+N_NEIGHBORS = 10
+DENSE_WINDOW_SHARE = 0.01  # of the range of a column
+RIDGE_VARIANCE_SHARE = 0.03  # of the variance of z: narrower directions hardly count
+
+
+@dataclass(frozen=True)
+class IndexColumnSummary:
+    """One column of u, as the game sees it.
+
+    ``spread`` is the deviation of its coordinate, 1 on a line that was fitted, and None on a
+    circle. ``same`` is the share of its most frequent value. ``crowded`` is the largest share of
+    rows that lie within a hundredth of its range: 0.01 where they are even, near 1 where a few
+    stray values make the range.
+    """
+
+    std: float | None
+    mode_share: float
+    densest_share: float
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """What `examine` reads beside the events; no label of the target has gone into it.
+
+    The settings are always known. Below them, None is what an older file does not say or what
+    this model does not have. Losses are those of the prediction: ``blind_loss`` of the best answer
+    that ignores x, ``neighbours_loss`` of the mean label of ten neighbours in x. ``same_source``
+    and ``same_far`` are the shares of the most frequent predicted class among source rows, and in
+    the farthest quarter of the target. ``index_explained`` is the share of V[u] that a straight
+    line reads in z, ``index_in_sight`` that in the directions in which z spreads.
+    """
+
+    game: str
+    has_index: bool
+    is_adaptive: bool
+    is_conditional: bool
+    uses_head: bool
+    default_lambda: float
+    lambda_d: float
+    discriminator_steps: int
+    ceiling: bool
+    curriculum: float
+    steps: int
+    learning_rate: float
+    weight_decay: float
+    has_custom_encoder: bool
+    coordinates: str
+
+    n_source_rows: int | None = None
+    n_target_rows: int | None = None
+    n_classes: int | None = None
+    index_columns: tuple[IndexColumnSummary, ...] = ()
+    label_shift_summary: str | None = None  # what moves, in words; empty where nothing does
+    marginal_label_loss: float | None = None
+    knn_loss: float | None = None
+    encoding_std: float | None = None
+    encoding_rms: float | None = None
+    majority_share_source: float | None = None
+    majority_share_far: float | None = None
+    index_r2: float | None = None
+    dominant_index_r2: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the rows and the end of training are known, not the settings alone."""
+        return self.n_source_rows is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; a number that is not finite is not known."""
+        return {name: _to_json_value(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Reads what `words` wrote; what a newer version may add is passed over."""
+        data = decode(dict[str, Any], data, "facts")
+        field_names = {field.name for field in fields(cls)}
+        values = {name: value for name, value in data.items() if name in field_names}
+        return from_dict(cls, {**values, "index": values.get("index") or []})
+
+
+def _to_json_value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return [dict(each) for each in value] if isinstance(value, tuple) else value
+
+
+def summarize_index(space: Space, u: Tensor) -> tuple[IndexColumnSummary, ...]:
+    """What can be said of each column of u; of very many rows, evenly spaced ones count."""
+    u = u[evenly_spaced(len(u), MAX_INDEX_SUMMARY_ROWS)].double()
+    coordinates = space.metric_coordinates(u)
+    columns = []
+    for number, turn in enumerate(space.periods):
+        values = np.sort(coordinates[:, number].numpy())
+        _, counts = torch.unique(u[:, number], return_counts=True)
+        std = None if turn else float(values.std())
+        mode_share = float(counts.max()) / len(u)
+        columns.append(IndexColumnSummary(std, mode_share, _densest_share(values, turn)))
+    return tuple(columns)
+
+
+def _densest_share(values: Array, period: float) -> float:
+    """The largest share of the sorted values within a hundredth of their range."""
+    width = DENSE_WINDOW_SHARE * (period or float(values[-1] - values[0]))
+    unrolled = np.concatenate([values, values + period]) if period else values
+    last = np.searchsorted(unrolled, values + width, side="right")
+    return float(min(len(values), (last - np.arange(len(values))).max())) / len(values)
+
+
+def marginal_label_loss(y: Tensor, weight: Tensor) -> float:
+    """``min_c sum_i w_i L_p(c, y_i) / n``: the entropy of classes, or the variance of numbers."""
+    share = weight.double() / weight.double().sum()
+    mean_weight = float(weight.double().mean())
+    if y.is_floating_point():
+        values = y.double().reshape(len(y), -1)
+        return mean_weight * float((share[:, None] * (values - share @ values).square()).sum())
+    class_shares = torch.zeros(int(y.max()) + 1, dtype=torch.float64).index_add_(0, y.long(), share)
+    return mean_weight * float(-torch.special.xlogy(class_shares, class_shares).sum())
+
+
+def knn_loss(x: Tensor, y: Tensor) -> float:
+    """The mean loss where each row is predicted by the ten rows nearest in x, itself left out.
+
+    Their class shares, with one more row of the overall shares so that none is 0; for numbers
+    their mean. Far from the best model, but labels that it tells can be told.
+    """
+    points = x.flatten(1).double().nan_to_num().numpy()
+    n_neighbors = min(N_NEIGHBORS, len(points) - 1)
+    _, neighbors = cKDTree(points).query(points, range(1, n_neighbors + 2))
+    others = _drop_self(neighbors)
+    if y.is_floating_point():
+        values = y.double().reshape(len(y), -1).numpy()
+        return float(((values[others].mean(1) - values) ** 2).sum(1).mean())
+    codes = torch.nn.functional.one_hot(y.long()).double().numpy()
+    share = (codes[others].sum(1) + codes.mean(0)) / (n_neighbors + 1)
+    return float(-np.log(share[np.arange(len(y)), y.numpy()]).mean())
+
+
+def dominant_index_r2(z: Array, index: Array) -> float:
+    """The share of the index's variance in the directions in which z spreads, on the other half.
+
+    As `explained_share`, but z is taken as it is, and the ridge is 0.03 of its whole variance. What
+    an encoder hides it leaves in directions much narrower than that: a discriminator that plays
+    its part sees what is left in the wide ones.
+    """
+    z = z - z.mean(axis=0)
+    rms = float(np.sqrt((z**2).sum(axis=1).mean()))
+    if not rms > 0:
+        return 0.0
+    model = Ridge(alpha=RIDGE_VARIANCE_SHARE * len(z[::2])).fit(z[::2] / rms, index[::2])
+    predicted = model.predict(z[1::2] / rms).reshape(-1, index.shape[1])
+    share = float(r2_score(index[1::2], predicted, multioutput="variance_weighted"))
+    return max(0.0, share) if math.isfinite(share) else 0.0
+
+
+def _drop_self(neighbors: Array) -> Array:
+    """Each row's neighbours but itself; among rows that are equal it may not come first."""
+    is_self = neighbors == np.arange(len(neighbors))[:, None]
+    is_self[~is_self.any(1), -1] = True
+    others: Array = neighbors[~is_self].reshape(len(neighbors), -1)
+    return others

@@ -1,0 +1,126 @@
+"""The course of a run, read from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from cida.training import Event
+from cida.training.round_probe import index_share_read, loss_above_ceiling
+
+__all__ = ["TrainingCurve"]
+
+Array = np.ndarray[Any, Any]
+N_CURVE_PARTS = 5  # of the run, counted in steps of the optimiser's length
+
+
+@dataclass(frozen=True)
+class TrainingCurve:
+    """What the events of one run say as a whole; shares of the run are counted in events."""
+
+    events: Sequence[Event]
+
+    @property
+    def n_probes(self) -> int:
+        """How many events have figures of the game's health."""
+        return sum(bool(event.health) for event in self.events)
+
+    def events_between(self, start: float, stop: float) -> Sequence[Event]:
+        """The events between these shares of the run; one at least."""
+        count = len(self.events)
+        first = min(int(start * count), count - 1)
+        return self.events[first : max(int(stop * count), first + 1)]
+
+    def health_values(self, name: str, start: float = 0.0, stop: float = 1.0) -> list[float]:
+        """A figure of the game's health, wherever it was taken."""
+        return [e.health[name] for e in self.events_between(start, stop) if name in e.health]
+
+    # --- the discriminator -----------------------------------------------------------------------
+
+    def index_share_read(self, start: float = 0.0, stop: float = 1.0) -> float | None:
+        """The median share of u that the discriminator reads in z."""
+        return _median(
+            index_share_read(e.losses, e.ceilings) for e in self.events_between(start, stop)
+        )
+
+    def max_index_share_read(self) -> float | None:
+        """The most that was read of u in z, as the median of three events in a row."""
+        shares = [index_share_read(e.losses, e.ceilings) for e in self.events]
+        known_shares = [share for share in shares if share is not None]
+        return max(
+            (median(known_shares[i : i + 3]) for i in range(len(known_shares) - 2)), default=None
+        )
+
+    def share_above_ceiling(self, limit: float) -> float:
+        """The share of events after the first fifth with a loss above its ceiling by ``limit``."""
+        margins = [loss_above_ceiling(e.losses, e.ceilings) for e in self.events_between(0.2, 1.0)]
+        is_above = [value > limit for value in margins if value is not None]
+        return sum(is_above) / len(is_above) if is_above else 0.0
+
+    def active_probe_share(self) -> float | None:
+        """The share of looks, after the first quarter, at which the encoder felt the adversary."""
+        gradient_shares = self.health_values("pull", 0.25)
+        return (
+            sum(pull > 0 for pull in gradient_shares) / len(gradient_shares)
+            if gradient_shares
+            else None
+        )
+
+    def adversarial_gradient_share(self) -> float | None:
+        """The median share of the gradient in z that is the adversary's, while it is felt."""
+        return _median(pull for pull in self.health_values("pull", 0.5) if pull > 0)
+
+    # --- the prediction --------------------------------------------------------------------------
+
+    def prediction_loss(self, part: int = -1) -> float | None:
+        """The mean prediction loss in one fifth of the way that the optimiser goes.
+
+        The learning rate falls, so the last fifth of the way is more than that of the steps.
+        """
+        values = self._means_by_fifth(lambda event: event.losses.get("prediction"))
+        return None if values is None else float(values[part])
+
+    def late_decrease_share(self) -> float | None:
+        """``(L_4 - L_5) / (L_0 - L_5)``: the last fifth's share of all that the loss fell.
+
+        L_k is the prediction loss in fifth k of the way, L_0 the largest in its first tenth of
+        events. An exponential fall of rate r gives about ``0.2 r exp(-0.7 r) / (1 - exp(-r))``:
+        a fifth where it has just begun, a hundredth where it has come to rest.
+        """
+        values = self._means_by_fifth(lambda event: event.losses.get("prediction"))
+        if values is None:
+            return None
+        first = max(e.losses["prediction"] for e in self.events_between(0, 0.1))
+        fall = first - float(values[-1])
+        return float(values[-2] - values[-1]) / fall if fall > 0 else 0.0
+
+    def loss_decrease(self) -> float | None:
+        """How far the prediction loss has fallen."""
+        last = self.prediction_loss()
+        if last is None:
+            return None
+        return max(e.losses["prediction"] for e in self.events_between(0, 0.1)) - last
+
+    def _means_by_fifth(self, figure: Callable[[Event], float | None]) -> Array | None:
+        values = [figure(event) for event in self.events]
+        if len(values) < 2 * N_CURVE_PARTS or any(value is None for value in values):
+            return None
+        steps = np.diff([0, *(event.step for event in self.events)])
+        path_length = np.cumsum(steps * np.array([event.learning_rate for event in self.events]))
+        part = np.minimum(
+            N_CURVE_PARTS - 1,
+            (N_CURVE_PARTS * (path_length - path_length[0] / 2) / path_length[-1]).astype(int),
+        )
+        counts = np.bincount(part, minlength=N_CURVE_PARTS)
+        if (counts == 0).any():
+            return None
+        return np.bincount(part, np.array(values, dtype=float), N_CURVE_PARTS) / counts
+
+
+def _median(values: Any) -> float | None:
+    known_values = [value for value in values if value is not None]
+    return float(median(known_values)) if known_values else None

@@ -1,0 +1,91 @@
+"""A folder with all that a model needs to be used elsewhere: weights, JSON and a model card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cida.estimators.base import CIDAEstimator
+from cida.estimators.classifier import CIDAClassifier
+from cida.estimators.loading import MODEL_FILE_NAME, RUN_FILE_NAME
+from cida.estimators.saving import library_versions
+from cida.export.model_card import CITATION, ExportedModel, model_card
+from cida.export.signature import build_onnx_inputs
+from cida.io.files import atomic_new_folder
+from cida.version import __version__
+
+__all__ = ["check_empty_folder", "export_folder"]
+
+CARD_FILE, METADATA_FILE, CITATION_FILE = "README.md", "model.json", "CITATION.cff"
+
+
+def export_folder(exported: ExportedModel, path: str | os.PathLike[str]) -> None:
+    """Writes the folder, which must not exist yet or be empty; `cida.load` reads it anywhere.
+
+    ``README.md`` is the model card, ``model.json`` says what goes in and comes out, ``run.json``
+    what the run was; weights are safetensors.
+    """
+    folder = Path(path)
+    check_empty_folder(folder)
+    with atomic_new_folder(folder) as temp_folder:
+        _write_weights(exported, temp_folder)
+        _write_json(temp_folder / METADATA_FILE, _model_metadata(exported, temp_folder))
+        (temp_folder / CARD_FILE).write_text(model_card(exported, folder.name))
+        (temp_folder / CITATION_FILE).write_text(CITATION)
+
+
+def check_empty_folder(folder: Path) -> None:
+    """Refuses a folder that has something in it."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ValueError(
+            f"folder is {folder}, which is no empty folder; name one, or one that is not there."
+        )
+
+
+def _write_weights(exported: ExportedModel, temp_folder: Path) -> None:
+    model: Any = exported.model
+    if isinstance(model, CIDAEstimator):
+        model.save(temp_folder / MODEL_FILE_NAME)
+    else:
+        model.save(temp_folder, {})
+        (temp_folder / "events.jsonl").unlink()  # of a model from a file there are none
+    if exported.record:
+        _write_json(temp_folder / RUN_FILE_NAME, dict(exported.record))
+    if exported.result:
+        _write_json(temp_folder / "row.json", dict(exported.result))
+
+
+def _model_metadata(exported: ExportedModel, temp_folder: Path) -> dict[str, Any]:
+    """What a program should know without opening the weights."""
+    model, first = exported.model, exported.estimators[0]
+    classes: Any = None
+    if isinstance(first, CIDAClassifier):
+        classes = getattr(model, "classes", None) or first.classes_.tolist()
+    training_index = first._training_index.numpy()
+    ranges = np.stack([training_index.min(0), training_index.max(0)], axis=1).tolist()
+    return {
+        "schema": 1,
+        "cida": __version__,
+        "model": type(model).__name__,
+        "inputs": [one.to_dict() for one in build_onnx_inputs(model)],
+        "classes": classes,
+        "index": dict(zip(exported.index_names, ranges, strict=False)),
+        "space": first.space_.to_dict(),
+        "lacks": exported.custom_modules,
+        "exported_with": library_versions(),
+        "files": {path.name: _sha256(path) for path in sorted(temp_folder.glob("*.safetensors"))},
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    path.write_text(json.dumps(data, indent=2) + "\n")

@@ -1,0 +1,100 @@
+"""Games without an adversary: the encoder pays for what z still says about u."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from cida.data import Batch
+from cida.dependence import MIN_DEPENDENCE_ROWS, distance_correlation, normalized_hsic
+from cida.distributed import mean_over_ranks
+from cida.games.base import Game, GameParts, Move, PredictionLoss, concatenate, cross_entropy
+from cida.spaces import Space
+
+__all__ = ["HSIC", "DependencePenalty", "DistanceCorrelation"]
+
+
+class DependencePenalty(Game):
+    """``min_{E,F} V_p(E, F) + lambda_d dep(z, u)``: a measure of dependence in D's place.
+
+    One player, so nothing lags and nothing cycles; there is no ceiling since the least dependence
+    is 0. A subclass says what ``dep`` is (``measure``). It is taken on the rows of ``everyone``;
+    fewer than four of them say nothing about dependence, and cost nothing.
+
+    u is seen through the embedding of its space. On a circle that makes distances chords: under
+    the length of the arc two dependent variables can have a distance covariance of zero, since
+    arcs are not of strong negative type (Lyons, 2020), while chords are Euclidean.
+    """
+
+    default_lambda = 10.0  # a measure between 0 and 1 is small beside a log loss
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        space: Space,
+        prediction_loss: PredictionLoss = cross_entropy,
+        index_in_encoder: bool = True,
+        lambda_d: float = 1.0,
+    ) -> None:
+        super().__init__(encoder, predictor, space, prediction_loss, index_in_encoder)
+        self.lambda_d = lambda_d
+
+    @classmethod
+    def assemble(cls, parts: GameParts) -> Self:
+        return cls(
+            parts.encoder,
+            parts.predictor,
+            parts.space,
+            parts.prediction_loss,
+            parts.index_in_encoder,
+            parts.lambda_d,
+        )
+
+    @abstractmethod
+    def measure_dependence(self, z: Tensor, index: Tensor) -> Tensor:
+        """``dep``: how much z depends on the embedded index, at any scale of z."""
+
+    def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
+        z_both = self.encode(*concatenate(source, pooled))
+        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        prediction = self.mean_prediction_loss(z_source, source)
+        dependence = self._dependence_penalty(z, pooled.u)
+        yield Move(
+            "encoder",
+            {"predictor": prediction, "encoder": self.lambda_d * dependence},
+            metrics={"prediction": prediction, "dependence": dependence},
+        )
+
+    def _dependence_penalty(self, z: Tensor, u: Tensor) -> Tensor:
+        if len(z) < MIN_DEPENDENCE_ROWS:
+            return mean_over_ranks(z.new_zeros(1))
+        return mean_over_ranks(self.measure_dependence(z, self.space.embed(u).to(z.dtype))[None])
+
+
+class DistanceCorrelation(DependencePenalty):
+    """``min_{E,F} V_p(E, F) + lambda_d dCor^2(z, u)``: zero only where z is independent of u.
+
+    The bias-corrected squared distance correlation (Szekely and Rizzo, 2014), see
+    `cida.dependence.distance_correlation`. It does not change with the scale of z, so that the
+    encoder cannot win by shrinking it.
+    """
+
+    def measure_dependence(self, z: Tensor, index: Tensor) -> Tensor:
+        return distance_correlation(z, index)
+
+
+class HSIC(DependencePenalty):
+    """``min_{E,F} V_p(E, F) + lambda_d HSIC(z, u) / sqrt(HSIC(z, z) HSIC(u, u))``.
+
+    The normalised Hilbert-Schmidt independence criterion, see `cida.dependence.normalised_hsic`:
+    between 0 and 1 like the distance correlation, so that lambda_d means the same in both games.
+    Its kernel is local, and sees fine patterns of u better than far trends.
+    """
+
+    def measure_dependence(self, z: Tensor, index: Tensor) -> Tensor:
+        return normalized_hsic(z, index)

@@ -1,0 +1,110 @@
+"""What every game with an adversary shares."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from cida.data import Batch
+from cida.games.base import (
+    Game,
+    GameParts,
+    Move,
+    PredictionLoss,
+    concatenate,
+    cross_entropy,
+    freeze,
+)
+from cida.spaces import Space
+
+__all__ = ["MinimaxGame"]
+
+A = TypeVar("A", bound=nn.Module)
+
+
+class MinimaxGame(Game, Generic[A]):
+    """``min_{E,F} max_D V_p(E, F) - lambda_d min(V, c*)``: one player, D, against the encoder.
+
+    In each round D makes ``discriminator_steps`` moves on the same encodings. With the ``ceiling``
+    the encoder takes no adversarial gradient where V is above c*. A subclass says what D is
+    (``make_adversary``) and deals the moves.
+    """
+
+    discriminator: A
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        discriminator: A,
+        space: Space,
+        prediction_loss: PredictionLoss = cross_entropy,
+        index_in_encoder: bool = True,
+        lambda_d: float = 1.0,
+        discriminator_steps: int = 2,
+        ceiling: bool = True,
+    ) -> None:
+        super().__init__(encoder, predictor, space, prediction_loss, index_in_encoder)
+        self.discriminator = discriminator
+        self.lambda_d = lambda_d
+        self.discriminator_steps = discriminator_steps
+        self.ceiling = ceiling
+
+    @classmethod
+    def assemble(cls, parts: GameParts) -> Self:
+        return cls(
+            parts.encoder,
+            parts.predictor,
+            cls.make_adversary(parts),
+            parts.space,
+            parts.prediction_loss,
+            parts.index_in_encoder,
+            parts.lambda_d,
+            parts.discriminator_steps,
+            parts.ceiling,
+        )
+
+    @classmethod
+    @abstractmethod
+    def make_adversary(cls, parts: GameParts) -> A:
+        """D, for these parts."""
+
+    def player_parameters(self) -> dict[str, list[nn.Parameter]]:
+        return {
+            "discriminator": list(self.discriminator.parameters()),
+            **super().player_parameters(),
+        }
+
+    def encode_source_and_target(self, source: Batch, pooled: Batch) -> tuple[Tensor, Tensor]:
+        """z of the source batch, and the same followed by that of the target rows of everyone."""
+        z_both = self.encode(*concatenate(source, pooled))
+        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        return z_source, torch.cat([z_source, z[~pooled.labelled]])
+
+    def minimax_moves(
+        self,
+        prediction_losses: Mapping[str, Tensor],
+        inputs: Tensor,
+        loss_fn: Callable[[Tensor], Tensor],
+        ceiling: Tensor | float,
+    ) -> Iterator[Move]:
+        """A round's moves: D's, on what it sees, then the encoder's with the prediction losses."""
+        for _ in range(self.discriminator_steps):
+            yield Move("discriminator", {"discriminator": loss_fn(inputs.detach())})
+
+        with freeze(self.discriminator):
+            value = loss_fn(inputs)
+        yield Move(
+            "encoder",
+            {**prediction_losses, "encoder": self.adversarial_term(value, ceiling)},
+            metrics={"prediction": prediction_losses["predictor"], "discriminator": value},
+            ceilings={"discriminator": torch.as_tensor(ceiling)},
+        )
+
+    def adversarial_term(self, value: Tensor, ceiling: Tensor | float) -> Tensor:
+        """``-lambda_d min(V, c*)``, or ``-lambda_d V`` without the ceiling."""
+        return -self.lambda_d * (value.clamp(max=ceiling) if self.ceiling else value)

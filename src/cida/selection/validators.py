@@ -1,0 +1,348 @@
+"""Which of several runs to keep, told without a label of the target."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import entr
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from cida.errors import did_you_mean
+from cida.selection.kernel_ridge import kernel_ridge, reduce_columns
+from cida.selection.validation_set import CandidateOutputs, ValidationSet
+
+__all__ = [
+    "VALIDATORS",
+    "Consensus",
+    "ImportanceWeighted",
+    "InformationMaximization",
+    "LastRun",
+    "LeaveRangeOut",
+    "LowestSourceLoss",
+    "NeighborAgreement",
+    "PairwiseAgreement",
+    "PropagatedLabelAgreement",
+    "SoftNeighborhoodDensity",
+    "Validator",
+    "get_validator",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+class Validator(ABC):
+    """Gives each run a score; the largest is kept. No label of the target is there to be read."""
+
+    needs_classes: ClassVar[bool] = False
+    needs_held_out: ClassVar[bool] = False  # source rows that no run was trained on
+    needs_refit: ClassVar[bool] = False  # another training for each run
+
+    def __call__(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> Array:
+        """The score of each run, in their order."""
+        name = type(self).__name__
+        if self.needs_classes and not validation_set.has_classes:
+            raise ValueError(f"{name} compares probabilities of classes, and y holds numbers.")
+        if self.needs_held_out and not bool(validation_set.held_out.any()):
+            raise ValueError(f"{name} needs source rows that no run was trained on; hold some out.")
+        if self.needs_refit and any(each.refit is None for each in candidates):
+            raise ValueError(f"{name} trains each run again, and these runs cannot be.")
+        return np.asarray(self.scores(validation_set, candidates), dtype=np.float64)
+
+    @abstractmethod
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> Sequence[float] | Array:
+        """The score of each run."""
+
+    def margin(
+        self, validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
+    ) -> float:
+        """By how much the scores of two equally good runs may differ by chance; 0 if unknown."""
+        return 0.0
+
+
+class PropagatedLabelAgreement(Validator):
+    """``sum_i s_i [F(E(x_i)) = c_i] / sum_i s_i``: agreement with labels carried along u.
+
+    c are source labels that `carry` carries to the target rows without any of the runs, s how sure
+    they are. A carrier that is right more often than chance and errs elsewhere than the runs do
+    puts them in the order of their accuracy, however often it errs.
+    """
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> list[float]:
+        return [_propagated_agreement(validation_set, candidate) for candidate in candidates]
+
+    def margin(
+        self, validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
+    ) -> float:
+        return _chance_margin(validation_set, one, other)
+
+
+class PairwiseAgreement(Validator):
+    """The mean agreement with all other runs on the target rows: wrong runs differ in their wrongs.
+
+    It fails where most runs are wrong in the same way.
+    """
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> Array:
+        agreement = _pairwise_agreement(validation_set, candidates)
+        np.fill_diagonal(agreement, 0)
+        scores: Array = agreement.sum(1) / max(1, len(candidates) - 1)
+        return scores
+
+
+class Consensus(Validator):
+    """``c_k + sum_j w_j a_kj / sum_j w_j``, with ``w_j = max(0, c_j - median c)``: the default.
+
+    c is the agreement with the carried labels (`CarriedLabels`), ``a_kj`` the agreement of runs k
+    and j on the target rows. So runs are asked too, as far as the carried labels speak for them:
+    their common view is finer than that of labels carried by a kernel.
+    """
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> Array:
+        agreement = np.array(
+            [_propagated_agreement(validation_set, candidate) for candidate in candidates]
+        )
+        weight = np.maximum(agreement - np.median(agreement), 0)
+        if not weight.any():
+            return agreement
+        scores: Array = (
+            agreement + _pairwise_agreement(validation_set, candidates) @ weight / weight.sum()
+        )
+        return scores
+
+    def margin(
+        self, validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
+    ) -> float:
+        return 2 * _chance_margin(validation_set, one, other)  # a sum of two agreements
+
+
+class LeaveRangeOut(Validator):
+    """The accuracy on the source range nearest to the target, in a game that was not shown it.
+
+    Each run is played again with that third of the source labels hidden (minus the squared error
+    where y is a number). It judges settings rather than weights, and costs a training a run.
+    """
+
+    needs_refit = True
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> list[float]:
+        return [candidate.refit() for candidate in candidates if candidate.refit is not None]
+
+
+class ImportanceWeighted(Validator):
+    """``sum_i w_i [F(E(x_i)) = y_i] / sum_i w_i`` over held-out source rows, ``w = p_t / p_s``.
+
+    Importance-weighted validation (Sugiyama et al., 2007; in encodings: You et al., 2019). The
+    ratio of the densities of z is that of a logistic regression which tells target from source.
+    """
+
+    needs_held_out = True
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> list[float]:
+        return [self._score(validation_set, candidate) for candidate in candidates]
+
+    def _score(self, validation_set: ValidationSet, candidate: CandidateOutputs) -> float:
+        is_held_out, is_target = validation_set.held_out.numpy(), validation_set.is_target
+        z = StandardScaler().fit_transform(candidate.encoding)
+        is_training = ~is_held_out
+        odds = (
+            LogisticRegression(max_iter=500)
+            .fit(z[is_training], is_target[is_training])
+            .decision_function(z)
+        )
+        weight = np.exp(np.clip(odds[is_held_out] - odds[is_held_out].max(), -50, 0))
+        return float(
+            np.average(_row_scores(validation_set, candidate)[is_held_out], weights=weight)
+        )
+
+
+class SoftNeighborhoodDensity(Validator):
+    """The mean entropy of ``softmax_j(p_i p_j / 0.05 |p_i| |p_j|)`` over target rows i.
+
+    Saito et al. (2021): a row whose probabilities p are like those of many others sits in a dense
+    neighbourhood.
+    """
+
+    needs_classes = True
+    temperature = 0.05
+    max_rows = 1500
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> list[float]:
+        return [
+            self._score(each.outputs[validation_set.is_target][: self.max_rows])
+            for each in candidates
+        ]
+
+    def _score(self, p: Array) -> float:
+        unit = p / np.linalg.norm(p, axis=1, keepdims=True)
+        similarity = unit @ unit.T / self.temperature
+        np.fill_diagonal(similarity, -np.inf)
+        share = np.exp(similarity - similarity.max(1, keepdims=True))
+        share /= share.sum(1, keepdims=True)
+        return float(entr(share).sum(1).mean())
+
+
+class InformationMaximization(Validator):
+    """``H(mean p) - mean H(p)`` over target rows: sure of each row, and of all classes in turn."""
+
+    needs_classes = True
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> list[float]:
+        target_outputs = [candidate.outputs[validation_set.is_target] for candidate in candidates]
+        return [float(entr(p.mean(0)).sum() - entr(p).sum(1).mean()) for p in target_outputs]
+
+
+class NeighborAgreement(Validator):
+    """How well a run's labels in one cell along u foretell, by x, its labels in the next cell.
+
+    A kernel ridge regression learns the run's own labels in each cell and is asked about the
+    nearest other cell. It sees labels that jump, not those that turn slowly.
+    """
+
+    n_cells = 20
+    max_rows_per_cell = 300  # of a cell
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> list[float]:
+        x = reduce_columns(validation_set.x.flatten(1)).double().numpy()
+        pairs = list(self._pairs(validation_set))
+        return [self._score(validation_set, x, pairs, each.predictions) for each in candidates]
+
+    def _pairs(self, validation_set: ValidationSet) -> Iterator[tuple[Array, Array]]:
+        """The rows of each cell, and those of the cell whose middle is nearest."""
+        cells = validation_set.space.make_bins(validation_set.u, self.n_cells).cell_of_row.numpy()
+        index = validation_set.space.embed(validation_set.u).double().numpy()
+        rows = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
+        if len(rows) < 2:
+            raise ValueError("u fills a single cell, so there are no neighbours to agree.")
+        centers = np.array([index[cell_rows].mean(0) for cell_rows in rows])
+        center_distances = ((centers[:, None] - centers[None]) ** 2).sum(-1)
+        np.fill_diagonal(center_distances, np.inf)
+        for mine, nearest in zip(rows, center_distances.argmin(1), strict=True):
+            yield mine[: self.max_rows_per_cell], rows[nearest][: self.max_rows_per_cell]
+
+    def _score(
+        self,
+        validation_set: ValidationSet,
+        x: Array,
+        pairs: Sequence[tuple[Array, Array]],
+        labels: Array,
+    ) -> float:
+        label_matrix = (
+            np.eye(int(labels.max()) + 1)[labels] if validation_set.has_classes else labels[:, None]
+        )
+        predicted_parts = [
+            kernel_ridge(x[known], label_matrix[known], x[asked]) for known, asked in pairs
+        ]
+        predicted, observed = (
+            np.concatenate(predicted_parts),
+            labels[np.concatenate([a for _, a in pairs])],
+        )
+        if validation_set.has_classes:
+            return float((predicted.argmax(1) == observed).mean())
+        return 1 - float(
+            ((predicted[:, 0] - observed) ** 2).mean() / max(float(observed.var()), 1e-300)
+        )
+
+
+class LowestSourceLoss(Validator):
+    """Minus the last prediction loss on the source: what looks at the source alone."""
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> list[float]:
+        return [-candidate.loss for candidate in candidates]
+
+
+class LastRun(Validator):
+    """The run that was made last: no choice at all."""
+
+    def scores(
+        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+    ) -> list[float]:
+        return [float(number) for number in range(len(candidates))]
+
+
+VALIDATORS: dict[str, type[Validator]] = {
+    "consensus": Consensus,
+    "carried-labels": PropagatedLabelAgreement,
+    "peers": PairwiseAgreement,
+    "leave-range-out": LeaveRangeOut,
+    "importance-weighted": ImportanceWeighted,
+    "soft-neighbourhood-density": SoftNeighborhoodDensity,
+    "information-maximisation": InformationMaximization,
+    "neighbour-agreement": NeighborAgreement,
+    "lowest-loss": LowestSourceLoss,
+    "last": LastRun,
+}
+
+
+def get_validator(validator: str | Validator) -> Validator:
+    """The validator of this name, or the one that was given."""
+    if isinstance(validator, Validator):
+        return validator
+    if validator not in VALIDATORS:
+        hint = did_you_mean(validator, VALIDATORS)
+        raise ValueError(f"validator is {validator!r}; {hint}known are {', '.join(VALIDATORS)}.")
+    return VALIDATORS[validator]()
+
+
+def _propagated_agreement(validation_set: ValidationSet, candidate: CandidateOutputs) -> float:
+    agreement, weight = validation_set.propagated_labels.agreement(candidate.predictions)
+    is_target = validation_set.is_target
+    if not weight[is_target].any():
+        return 0.0
+    return float(np.average(agreement[is_target], weights=weight[is_target]))
+
+
+def _chance_margin(
+    validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
+) -> float:
+    """Two standard errors of the difference of two agreements: ``2 sqrt(d / n)``.
+
+    d is the share of the n target rows on which the runs differ (of numbers: by how much they do).
+    """
+    disagreement = 1 - float(_pairwise_agreement(validation_set, [one, other])[0, 1])
+    return 2 * float(np.sqrt(max(disagreement, 0.0) / validation_set.is_target.sum()))
+
+
+def _pairwise_agreement(
+    validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+) -> Array:
+    """How far each two runs agree on the target rows; numbers by ``1 - difference^2 / V[y]``."""
+    labels = np.stack([candidate.predictions[validation_set.is_target] for candidate in candidates])
+    if validation_set.has_classes:
+        return np.array([(labels == mine).mean(1) for mine in labels])
+    source_labels = validation_set.y[validation_set.labelled].double().numpy()
+    label_variance = max(float(source_labels.var()), 1e-300)
+    return np.array([1 - ((labels - mine) ** 2).mean(1) / label_variance for mine in labels])
+
+
+def _row_scores(validation_set: ValidationSet, candidate: CandidateOutputs) -> Array:
+    """Whether each row is predicted right, or minus its squared error; for source rows alone."""
+    truth = validation_set.y.numpy().reshape(len(validation_set), -1)[:, 0]
+    if validation_set.has_classes:
+        return np.asarray(candidate.predictions == truth, dtype=np.float64)
+    return np.asarray(-((candidate.predictions - truth) ** 2), dtype=np.float64)

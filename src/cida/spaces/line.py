@@ -1,0 +1,82 @@
+"""An index on the real line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from cida.spaces.base import (
+    MAX_ANCHOR_ROWS,
+    Bins,
+    ColumnSpace,
+    equal_width_bins,
+    evenly_spaced,
+)
+
+__all__ = ["Line"]
+
+
+@dataclass(frozen=True)
+class Line(ColumnSpace):
+    """u on the real line: age, depth, time. ``coordinate = (u - centre) / scale``.
+
+    ``fit`` sets centre and scale to the mean and standard deviation, so that V[u] = 1 and one
+    value of lambda_d means the same for years and for seconds.
+    """
+
+    centre: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def embedding_width(self) -> int:
+        return 1
+
+    @property
+    def periods(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    @property
+    def raw_units_per_distance(self) -> float:
+        return self.scale
+
+    def fit(self, u: Tensor) -> Self:
+        u = u.double()
+        low, high = float(u.min()), float(u.max())
+        # Halves first: the mean and the spread of values near the largest float must not overflow.
+        centre = low / 2 + high / 2
+        half_range = high / 2 - low / 2
+        if not half_range > 0:
+            return replace(self, centre=centre, scale=1.0)
+        scaled = (u - centre) / half_range
+        std = float(scaled.std(correction=0))
+        return replace(
+            self, centre=centre + half_range * float(scaled.mean()), scale=half_range * std
+        )
+
+    def metric_coordinates(self, u: Tensor) -> Tensor:
+        return (u - self.centre) / self.scale
+
+    def embed(self, u: Tensor) -> Tensor:
+        return self.metric_coordinates(u)
+
+    def unembed(self, embedding: Tensor) -> Tensor:
+        return embedding * self.scale + self.centre
+
+    def make_anchors(self, u: Tensor, count: int) -> Tensor:
+        # A single stray value must not stretch all bins over empty ground.
+        low, high = torch.quantile(
+            u.double()[evenly_spaced(len(u), MAX_ANCHOR_ROWS)],
+            torch.tensor([0.005, 0.995]).double(),
+        )
+        if not high > low:
+            low, high = u.min(), u.max()
+        return torch.linspace(float(low), float(high), count, dtype=torch.float64)[:, None]
+
+    def make_bins(self, u: Tensor, count: int) -> Bins:
+        return equal_width_bins(u, float(u.min()), float(u.max()), count)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "line", "centre": self.centre, "scale": self.scale}

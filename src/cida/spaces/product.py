@@ -1,0 +1,125 @@
+"""Several index columns at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from cida.scratch import filled, parts
+from cida.spaces.base import MAX_ANCHOR_ROWS, Bins, ColumnSpace, Space, evenly_spaced
+
+__all__ = ["Product"]
+
+
+@dataclass(frozen=True)
+class Product(Space):
+    """Several index columns at once: latitude and longitude, age and hour of day.
+
+    The distance is Euclidean over the distances of the parts; anchors are k-means centres in
+    that metric, since a grid grows with the power of the width.
+    """
+
+    parts: tuple[Space, ...]
+
+    def __init__(self, parts: Sequence[Space]) -> None:
+        if not parts:
+            raise ValueError("parts is empty; give Product one space for each column of u.")
+        object.__setattr__(self, "parts", tuple(parts))
+
+    @property
+    def width(self) -> int:
+        return sum(part.width for part in self.parts)
+
+    @property
+    def embedding_width(self) -> int:
+        return sum(part.embedding_width for part in self.parts)
+
+    @property
+    def periods(self) -> tuple[float, ...]:
+        return tuple(turn for part in self.parts for turn in part.periods)
+
+    @property
+    def column_spaces(self) -> tuple[ColumnSpace, ...]:
+        return tuple(column for part in self.parts for column in part.column_spaces)
+
+    def fit(self, u: Tensor) -> Self:
+        columns = self._split(u)
+        return type(self)([p.fit(c) for p, c in zip(self.parts, columns, strict=True)])
+
+    def metric_coordinates(self, u: Tensor) -> Tensor:
+        columns = zip(self.parts, self._split(u), strict=True)
+        return torch.cat([part.metric_coordinates(column) for part, column in columns], dim=1)
+
+    def embed(self, u: Tensor) -> Tensor:
+        columns = zip(self.parts, self._split(u), strict=True)
+        return torch.cat([part.embed(column) for part, column in columns], dim=1)
+
+    def unembed(self, embedding: Tensor) -> Tensor:
+        columns = torch.split(embedding, [part.embedding_width for part in self.parts], dim=1)
+        raw = [part.unembed(piece) for part, piece in zip(self.parts, columns, strict=True)]
+        return torch.cat(raw, dim=1)
+
+    def make_anchors(self, u: Tensor, count: int) -> Tensor:
+        return _k_means(self, u.double()[evenly_spaced(len(u), MAX_ANCHOR_ROWS)], count)
+
+    def make_bins(self, u: Tensor, count: int) -> Bins:
+        """The cells of the k-means centres; ``lo`` and ``hi`` bound the rows of each in a box."""
+        centres = self.make_anchors(u, count)
+
+        def nearest_center(part: slice) -> Tensor:
+            pieces = torch.split(u[part], 8192)
+            return torch.cat([self.distance(piece, centres).argmin(1) for piece in pieces])
+
+        cells = filled(len(u), nearest_center)
+        lower = u.new_full((len(centres), u.shape[1]), torch.inf)
+        upper = -lower
+        for part in parts(len(u)):
+            for cell in range(len(centres)):
+                cell_rows = u[part][cells[part] == cell]
+                lower[cell] = torch.cat([lower[cell, None], cell_rows]).min(0).values
+                upper[cell] = torch.cat([upper[cell, None], cell_rows]).max(0).values
+        is_occupied = lower[:, 0] <= upper[:, 0]
+        occupied_number = is_occupied.cumsum(0) - 1  # of the cells that have a row
+        return Bins(
+            filled(len(u), lambda part: occupied_number[cells[part]]),
+            lower[is_occupied],
+            upper[is_occupied],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "product", "parts": [part.to_dict() for part in self.parts]}
+
+    def _split(self, u: Tensor) -> tuple[Tensor, ...]:
+        return torch.split(u, [part.width for part in self.parts], dim=1)
+
+
+def _k_means(space: Space, u: Tensor, count: int, max_iter: int = 25) -> Tensor:
+    """Lloyd's algorithm in the metric of the space, with k-means++ seeding from a fixed seed."""
+    generator = torch.Generator().manual_seed(0)
+    points: Tensor = torch.unique(u, dim=0)
+    if len(points) <= count:
+        return points
+    centres = u[torch.randint(len(u), (1,), generator=generator)]
+    trials = 2 + int(math.log(count))  # greedy k-means++: the best of a few draws each time
+    squared_distance = space.distance(u, centres).square()
+    while len(centres) < count and float(squared_distance.max()) > 0:
+        candidates = torch.multinomial(
+            squared_distance[:, 0], trials, replacement=True, generator=generator
+        )
+        after = torch.minimum(squared_distance, space.distance(u, u[candidates]).square())
+        best = after.sum(0).argmin()[None]
+        centres = torch.cat([centres, u[candidates[best]]])
+        squared_distance = after[:, best]
+    for _ in range(max_iter):
+        cell_of_row = space.distance(u, centres).argmin(1)
+        rows_by_cell = [u[cell_of_row == cell] for cell in range(len(centres))]
+        new_centres = torch.cat([space.mean(mine) for mine in rows_by_cell if len(mine)])
+        if len(new_centres) == len(centres) and torch.equal(new_centres, centres):
+            break
+        centres = new_centres
+    return centres

@@ -1,0 +1,231 @@
+"""What a user asks of a table, and the table read for it: schema, label and index."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cida.errors import did_you_mean
+from cida.spaces import Line, Periodic, Product, Space
+from cida.tables.cells import CellError, ColumnKind, normalize_text, to_numbers
+from cida.tables.label_column import ClassLabelReader, NumberLabelReader
+from cida.tables.schema import Schema
+from cida.tables.schema_builder import SchemaBuilder
+from cida.tables.sources import TableSource, check_column_names, find_array_files
+from cida.tables.store import RowBuffer
+
+__all__ = [
+    "ColumnRoles",
+    "EncodedTable",
+    "check_index_cells",
+    "enumerate_batches",
+    "hash_table_file",
+    "name_cells_in_errors",
+    "read_index",
+    "read_table",
+]
+
+Array = np.ndarray[Any, Any]
+MAX_ABS_INDEX_CELL = 1e150  # of an index: squares of distances must not overflow
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """Which column is the label, which are the index, which wrap round, which are left out."""
+
+    label: str
+    index: tuple[str, ...]
+    periods: Mapping[str, float] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    regression: bool = False
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuses columns that are not there or have two parts to play."""
+        check_column_names("label", [self.label], names)
+        check_column_names("index", self.index, names)
+        check_column_names("drop", self.drop, names)
+        if not self.index:
+            raise ValueError("index has no column; name the one along which labels end.")
+        role_columns = [self.label, *self.index, *self.drop]
+        duplicate = next((name for name in role_columns if role_columns.count(name) > 1), None)
+        if duplicate is not None:
+            raise ValueError(f"{duplicate} is named twice among label, index and drop; leave one.")
+        for name, period in self.periods.items():
+            if name not in self.index:
+                hint = did_you_mean(name, self.index)
+                raise ValueError(
+                    f"periodic has {name}, which is no index column ({', '.join(self.index)})"
+                    f"{f'; {hint.strip()}' if hint else '.'}"
+                )
+            if not (math.isfinite(period) and period > 0):
+                raise ValueError(f"periodic has the period {period:g} for {name}; it must be > 0.")
+
+    def make_space(self) -> Space:
+        """What u is: a `Line` or a `Periodic` for each index column."""
+        parts = [
+            Periodic(self.periods[name]) if name in self.periods else Line() for name in self.index
+        ]
+        return parts[0] if len(parts) == 1 else Product(parts)
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """A table as it was understood; the inputs themselves stay in the file.
+
+    ``y`` holds the number of the class, or the label itself in a regression; it is only meaningful
+    where ``labelled`` is true. ``classes`` is None in a regression.
+    """
+
+    table: TableSource
+    roles: ColumnRoles
+    schema: Schema
+    y: Array
+    labelled: Array
+    classes: tuple[str, ...] | None
+    u: Array
+    index_kinds: tuple[ColumnKind, ...]
+
+    def __len__(self) -> int:
+        return len(self.u)
+
+    def iter_encoded(self) -> Iterator[Array]:
+        """The inputs, a batch at a time."""
+        names = self.schema.names or self.roles.index  # the latter for the number of rows
+        for batch in self.table.iter_batches(names):
+            yield self.schema.encode(batch)
+
+
+def read_table(table: TableSource, roles: ColumnRoles) -> EncodedTable:
+    """Reads the whole table once (a CSV file twice: first for the kinds of its columns)."""
+    roles.check_columns(table.column_names)
+    columns = [n for n in table.column_names if n not in (*roles.drop, *table.unreadable)]
+    for name in (roles.label, *roles.index):
+        if name in table.unreadable:
+            raise ValueError(f"{name} cannot be read: {table.unreadable[name]}.")
+    if next(table.iter_batches(roles.index), None) is None:
+        raise ValueError(f"{table.path} has no rows below the names of its columns.")
+    kinds = table.infer_kinds(columns)
+    index_kinds = tuple(_resolve_index_kind(table, name, kinds[name]) for name in roles.index)
+    inputs = {n: kinds[n] for n in columns if n != roles.label and n not in roles.index}
+    dropped = {**table.unreadable, **dict.fromkeys(roles.drop, "drop names it")}
+    builder = SchemaBuilder(inputs, dropped)
+    reader = NumberLabelReader if roles.regression else ClassLabelReader
+    labels = reader(table, roles.label, kinds[roles.label])
+    index_buffer = RowBuffer()
+    for start, batch in enumerate_batches(table.iter_batches(columns)):
+        with name_cells_in_errors(table, start, roles):
+            u = read_index(batch, roles.index, index_kinds)
+            builder.add(batch)
+            labels.add(batch.column(roles.label))
+        check_index_cells(table, roles.index, u, start)
+        index_buffer.add(u)
+    if not index_buffer.n_rows:
+        raise ValueError(f"{table.path} is damaged: its columns differ in their rows.")
+    u = index_buffer.concatenate()
+    _check_index_varies(roles.index, u)
+    y, labelled, classes = labels.finish()
+    schema = builder.build()
+    if not schema.columns and table.input_array is None:
+        raise ValueError(
+            f"{table.path} has no column to learn from beside label and index"
+            f"{''.join(f'; {name}: {why}' for name, why in schema.dropped)}."
+        )
+    return EncodedTable(table, roles, schema, y, labelled, classes, u, index_kinds)
+
+
+def read_index(batch: Any, names: Sequence[str], kinds: Sequence[ColumnKind]) -> Array:
+    """The index columns as float64, shape ``(rows, width)``; dates are days."""
+    pairs = zip(names, kinds, strict=True)
+    return np.stack([to_numbers(name, kind, batch.column(name)) for name, kind in pairs], axis=1)
+
+
+@contextmanager
+def name_cells_in_errors(
+    table: TableSource, start: int, roles: ColumnRoles | None = None
+) -> Iterator[None]:
+    """A cell that is not of its column's kind, in a sentence with its line."""
+    try:
+        yield
+    except CellError as error:
+        where = f"{error.text!r} in {table.describe_row(start + error.row)}"
+        if roles is not None and error.column in roles.index:
+            raise ValueError(
+                f"index {error.column} has {where}; an index must be numbers or dates."
+            ) from None
+        if roles is not None and error.column == roles.label:
+            raise ValueError(
+                f"label {error.column} has {where}; a regression needs numbers: leave out "
+                "--regression for classes."
+            ) from None
+        raise ValueError(
+            f"column {error.column} has {where}, and in training it held {error.kind}s; correct "
+            "the cell or empty it."
+        ) from None
+
+
+def hash_table_file(path: Path) -> str:
+    """A short hash of the file's bytes, or of those of a folder's arrays: equal for equal files."""
+    if path.is_dir():
+        hashes = [hash_table_file(one) for one in find_array_files(path).values()]
+        return hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:16]
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def enumerate_batches(batches: Iterator[Any]) -> Iterator[tuple[int, Any]]:
+    """Each batch with the number of its first row."""
+    start = 0
+    for batch in batches:
+        yield start, batch
+        start += len(batch)
+
+
+def _resolve_index_kind(table: TableSource, name: str, kind: ColumnKind | None) -> ColumnKind:
+    if kind == "boolean":
+        raise ValueError(f"index {name} holds true and false; an index must be numbers or dates.")
+    if kind is None:
+        raise ValueError(f"index {name} is empty in every row; every row needs its index.")
+    if kind != "category":
+        return kind
+    # Text somewhere: read it as what it begins with, so that the message names the odd cell.
+    first = normalize_text(next(table.iter_batches([name])).column(0)).drop_null()[:1]
+    try:
+        to_numbers(name, "date", first)
+    except CellError:
+        return "number"
+    return "date"
+
+
+def check_index_cells(table: TableSource, names: Sequence[str], u: Array, start: int) -> None:
+    """Refuses holes in the index, by column and line."""
+    for name, values in zip(names, u.T, strict=True):
+        bad_rows = np.flatnonzero(~np.isfinite(values))
+        if len(bad_rows):
+            problem = "is empty" if np.isnan(values[bad_rows[0]]) else "is infinite"
+            raise ValueError(
+                f"index {name} {problem} in {table.describe_row(start + int(bad_rows[0]))}; "
+                "every row needs its "
+                "index: fill it in or leave the row out."
+            )
+
+
+def _check_index_varies(names: Sequence[str], u: Array) -> None:
+    for name, values in zip(names, u.T, strict=True):
+        if (values == values[0]).all():
+            raise ValueError(
+                f"index {name} is {values[0]:g} in every row; without different values there is "
+                "nothing to adapt along."
+            )
+        if (largest := float(max(-values.min(), values.max()))) > MAX_ABS_INDEX_CELL:
+            raise ValueError(
+                f"index {name} reaches {largest:g}, which is beyond what can be computed with; "
+                "give "
+                "it in other units."
+            )

@@ -1,0 +1,250 @@
+"""Training that goes on where it was cut off, bit for bit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from cida import distributed
+from cida.data import IndexedDataset
+from cida.errors import CidaWarning
+from cida.games import Game
+from cida.io.files import remove_partial_files, write_atomically
+from cida.io.tensors import ModelFileError, read_model_file, serialize_model
+
+__all__ = ["Checkpoint", "CheckpointStore", "CheckpointWarning", "GracefulInterrupt", "resumable"]
+
+MAX_KEPT_CHECKPOINTS = 2  # the last two: one may be damaged
+CHECKPOINT_INTERVAL_SECONDS = 30.0  # between two checkpoints
+CHECKPOINT_FORMAT_VERSION = 2  # of what a state holds, and under which names
+SYNC_INTERVAL_ROUNDS = 20  # rounds between which ranks ask each other whether one is due
+CHECKPOINT_NAME_PATTERN = re.compile(r"step-(\d+)-([0-9a-f]{16})\.safetensors")
+
+
+class CheckpointWarning(CidaWarning):
+    """A checkpoint that cannot be used; the message says which, why, and what is done instead."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a training stands after ``step`` rounds; ``words`` are JSON values."""
+
+    step: int
+    tensors: Mapping[str, Tensor]
+    metadata: Mapping[str, Any]
+
+
+@dataclass
+class _ResumeRequest:
+    """Where trainings leave their checkpoints; they are told apart by their order."""
+
+    folder: Path
+    interval_seconds: float
+    n_trainings: int = 0
+
+
+_RESUME_REQUEST: ContextVar[_ResumeRequest | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def resumable(
+    folder: str | os.PathLike[str], interval_seconds: float = CHECKPOINT_INTERVAL_SECONDS
+) -> Iterator[None]:
+    """Inside, trainings leave checkpoints in the folder, and go on from those that are there.
+
+    A checkpoint is written every so many seconds, at Ctrl-C and at the end, whole or not at all;
+    the last two of a training are kept. The same script run again goes on bit for bit: a training
+    is known by its place in the order of those inside, and by its rows, settings and first weights.
+    One that is finished is not done again. Remove the folder to begin anew.
+    """
+    token = _RESUME_REQUEST.set(_ResumeRequest(Path(folder).absolute(), interval_seconds))
+    try:
+        yield
+    finally:
+        _RESUME_REQUEST.reset(token)
+
+
+class CheckpointStore:
+    """The states of one training in a folder of its own: atomic, checksummed, the last two kept.
+
+    The checksum of a file is part of its name, so that one rename makes both true at once.
+    """
+
+    def __init__(self, folder: Path, identity: str, interval_seconds: float) -> None:
+        self.folder = folder
+        self.identity = identity
+        self.interval_seconds = interval_seconds
+        self.last_save_time = time.monotonic()
+
+    @classmethod
+    def for_training(cls, game: Game, dataset: IndexedDataset, settings: Any) -> Self | None:
+        """Those of the training that begins now; None where nobody asked for any."""
+        request = _RESUME_REQUEST.get()
+        if request is None:
+            return None
+        number, request.n_trainings = request.n_trainings, request.n_trainings + 1
+        return cls(
+            request.folder / f"training-{number}",
+            _training_identity(game, dataset, settings),
+            request.interval_seconds,
+        )
+
+    def load_latest(self) -> Checkpoint | None:
+        """The newest state that is whole and of this training; others are named in a warning."""
+        checkpoints: dict[int, Checkpoint] = {}
+        for path in reversed(self._list_files()):
+            try:
+                state = self._read(path)
+            except ModelFileError as error:
+                _warn(f"{error}; going on from the checkpoint before it, or from the start.")
+                continue
+            checkpoints[state.step] = state
+        common = distributed.common_to_ranks(checkpoints)
+        return checkpoints[max(common)] if common else None
+
+    def _read(self, path: Path) -> Checkpoint:
+        if _digest(path.read_bytes()) != _parse_name(path)[1]:
+            raise ModelFileError(f"checkpoint {path} is damaged: its checksum does not match")
+        tensors, header = read_model_file(path)
+        if header.get("identity") != self.identity:
+            raise ModelFileError(
+                f"checkpoint {path} is of another training (other rows, settings, versions or "
+                "threads)"
+            )
+        return Checkpoint(int(header["step"]), tensors, json.loads(header["words"]))
+
+    def is_due(self, step: int) -> bool:
+        """Whether it is time for one; ranks agree, and are asked now and then alone."""
+        if distributed.world_size() > 1 and step % SYNC_INTERVAL_ROUNDS:
+            return False
+        return distributed.any_rank(time.monotonic() - self.last_save_time >= self.interval_seconds)
+
+    def save(self, state: Checkpoint) -> None:
+        """Writes a state beside the last one; older ones go.
+
+        Where it cannot be written training goes on: its end is worth more than a checkpoint.
+        """
+        header = {
+            "identity": self.identity,
+            "step": state.step,
+            "words": json.dumps(state.metadata),
+        }
+        content = serialize_model(dict(state.tensors), header)
+        path = self.folder / f"step-{state.step:09d}-{_digest(content)}.safetensors"
+        self.last_save_time = time.monotonic()
+        try:
+            write_atomically(path, content)
+        except OSError as error:
+            _warn(f"no checkpoint in {self.folder} ({error.strerror}); training goes on without.")
+            return
+        for old in self._list_files()[:-MAX_KEPT_CHECKPOINTS]:
+            old.unlink(missing_ok=True)
+
+    def _list_files(self) -> list[Path]:
+        """From the first step to the last."""
+        if not self.folder.is_dir():
+            return []
+        remove_partial_files(self.folder)
+        return sorted(
+            path for path in self.folder.iterdir() if CHECKPOINT_NAME_PATTERN.fullmatch(path.name)
+        )
+
+
+class GracefulInterrupt:
+    """Inside, the first Ctrl-C (or SIGTERM) waits for the end of the round; the second does not."""
+
+    def __init__(self, checkpoints: CheckpointStore | None) -> None:
+        self.is_enabled = checkpoints is not None
+        self.previous_handlers: dict[int, Any] = {}
+        self.received_signal: int | None = None
+
+    def __enter__(self) -> Self:
+        if self.is_enabled and threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                    self.previous_handlers[number] = signal.signal(number, self._handle_signal)
+        return self
+
+    def _handle_signal(self, signal_number: int, frame: FrameType | None) -> None:
+        self.received_signal = signal_number
+        self._restore_handlers()
+
+    def _restore_handlers(self) -> None:
+        while self.previous_handlers:
+            signal.signal(*self.previous_handlers.popitem())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._restore_handlers()
+        if kind is None and self.received_signal is not None:  # it came in the last round
+            self.raise_received_signal()
+
+    def is_requested(self, step: int) -> bool:
+        """Whether training is to stop here, on all ranks alike."""
+        if not self.is_enabled or (distributed.world_size() > 1 and step % SYNC_INTERVAL_ROUNDS):
+            return False
+        return distributed.any_rank(self.received_signal is not None)
+
+    def raise_received_signal(self) -> None:
+        """Does now what the signal would have done at once."""
+        signal.raise_signal(self.received_signal or signal.SIGINT)
+
+
+def _training_identity(game: Game, dataset: IndexedDataset, settings: Any) -> str:
+    """A hash of all that decides a training: settings, rows, first weights, versions, threads."""
+    identity_values = [
+        CHECKPOINT_FORMAT_VERSION,
+        asdict(settings),
+        type(game).__name__,
+        torch.__version__,
+        torch.get_num_threads(),
+        distributed.world_size(),
+        len(dataset),
+    ]
+    hasher = hashlib.sha256(json.dumps(identity_values, default=str).encode())
+    for name, tensor in sorted(game.state().items()):
+        hasher.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+        hasher.update(_tensor_bytes(tensor))
+    for tensor in (dataset.u, dataset.y, dataset.labelled, dataset.weight):
+        hasher.update(_tensor_bytes(tensor))
+    return hasher.hexdigest()
+
+
+def _tensor_bytes(tensor: Tensor) -> Any:
+    if tensor.dim() and len(tensor) and tensor.stride(0) == 0:
+        tensor = torch.tensor(tensor[:1].tolist())  # one number for all rows: not written out
+    return tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _parse_name(path: Path) -> tuple[int, str]:
+    match = CHECKPOINT_NAME_PATTERN.fullmatch(path.name)
+    assert match is not None
+    return int(match[1]), match[2]
+
+
+def _warn(sentence: str) -> None:
+    warnings.warn(sentence, CheckpointWarning, stacklevel=2)

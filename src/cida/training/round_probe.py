@@ -1,0 +1,158 @@
+"""How the game stands: figures of one round, taken where an event is due."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from cida.data import Batch
+from cida.games import Game, Move
+from cida.games.base import eval_mode
+
+__all__ = [
+    "MIN_ROUNDS_BETWEEN_PROBES",
+    "RoundProbe",
+    "index_share_read",
+    "loss_above_ceiling",
+    "majority_share",
+]
+
+MIN_ROUNDS_BETWEEN_PROBES = 15  # between two looks at least: a look costs about a tenth of a round
+MIN_FAR_ROWS = 8  # target rows, below which a most frequent class says nothing
+FAR_ROWS_SHARE = 0.25  # of the target rows of a round are its far ones
+
+# Where figures leave their healthy range; set as docs/doctor.md tells.
+MAX_LOSS_ABOVE_CEILING = 0.05  # the ceiling is a loss, in its own units
+MAX_INDEX_SHARE_READ = 0.2  # of u is still read in z when training ends
+MIN_RELATIVE_ENCODING_STD = 0.01  # of its length is what z spreads by
+MIN_ADVERSARIAL_GRADIENT_SHARE = 0.1  # of the gradient in z is the adversary's
+MAX_MAJORITY_SHARE_FAR = 0.95  # of the far target rows are predicted as one class
+MAX_MAJORITY_SHARE_SOURCE = 0.8  # of the source rows at most
+
+
+class RoundProbe:
+    """Watches one round from outside: what the encoder gave, and the gradient that came back to z.
+
+    Use it around the moves of the round, then ask for the ``figures``. Nothing is drawn, no
+    gradient and no buffer is changed: z keeps the gradient that the encoder's move sends it.
+    """
+
+    def __init__(self, game: Game, source: Batch, pooled: Batch) -> None:
+        self.game = game
+        self.source = source
+        self.pooled = pooled
+        self.z: Tensor | None = None
+        self.encoded_rows = ""
+        self.first_losses: dict[str, float] = {}
+        self.last_losses: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        self.hook = self.game.encoder.register_forward_hook(self._on_encode)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.hook.remove()
+
+    def _on_encode(self, encoder: nn.Module, inputs: tuple[Any, ...], z: Any) -> None:
+        if self.z is not None or not isinstance(z, Tensor) or not z.requires_grad:
+            return
+        z.retain_grad()
+        self.z = z
+        if inputs and inputs[0] is self.source.x:
+            self.encoded_rows = "source"
+        elif len(z) == len(self.source) + len(self.pooled):
+            self.encoded_rows = "both"
+
+    def add(self, move: Move) -> None:
+        """A move of the round that was made."""
+        if move.player != "encoder":
+            for name, loss in move.losses.items():
+                self.first_losses.setdefault(name, float(loss.detach()))
+        self.last_losses |= {
+            k: float(v.detach()) for k, v in move.metrics.items() if k in self.first_losses
+        }
+
+    def metrics(self) -> dict[str, float]:
+        """What can be said of this round; which figures there are depends on the game.
+
+        ``spread``: ``sqrt(mean_j V[z_j])``, 0 where all rows have the same encoding. ``pull``:
+        ``g_a / (g_a + g_p)``, where g_p is the mean length of the prediction's gradient in z over
+        source rows, and g_a that of the adversary's over the others: 0 where the encoder does not
+        feel it, 1 where it feels nothing else. ``gained``: how far the adversary's moves lowered
+        its loss on the rows of the round. ``same_source`` and ``same_far``: the share of the most
+        frequent predicted class among source rows, and among the far target rows.
+        """
+        if self.z is None:
+            return {}
+        metrics = {"spread": float(self.z.detach().var(0, correction=0).mean().sqrt())}
+        if self.last_losses:
+            metrics["gained"] = sum(
+                self.first_losses[name] - last for name, last in self.last_losses.items()
+            )
+        if self.encoded_rows == "both":
+            metrics |= self._adversarial_gradient_share() | self._majority_shares()
+        return {name: value for name, value in metrics.items() if math.isfinite(value)}
+
+    def _adversarial_gradient_share(self) -> dict[str, float]:
+        assert self.z is not None
+        if self.z.grad is None:
+            return {}
+        length = self.z.grad.norm(dim=1)
+        prediction, total = float(length[: len(self.source)].sum()), float(length.sum())
+        return {"pull": 1 - prediction / total} if total > 0 else {}
+
+    def _majority_shares(self) -> dict[str, float]:
+        assert self.z is not None
+        target = (~self.pooled.labelled).nonzero()[:, 0]
+        n_far = int(FAR_ROWS_SHARE * len(target))
+        if not self.source.has_classes or n_far < MIN_FAR_ROWS:
+            return {}
+        with (
+            torch.no_grad(),
+            eval_mode(self.game.predictor),
+        ):  # no statistics move, nothing is drawn
+            predicted_classes = self.game.predictor(self.z.detach()).argmax(1)
+        distance = self.game.space.distance(self.pooled.u[target], self.source.u).amin(1)
+        farthest = target[distance.topk(n_far).indices]
+        return {
+            "same_source": majority_share(predicted_classes[: len(self.source)]),
+            "same_far": majority_share(predicted_classes[len(self.source) :][farthest]),
+        }
+
+
+def majority_share(predicted_classes: Tensor) -> float:
+    """The share of the most frequent of these classes."""
+    return float(predicted_classes.bincount().max()) / len(predicted_classes)
+
+
+def loss_above_ceiling(losses: Mapping[str, float], ceilings: Mapping[str, float]) -> float | None:
+    """``V - c*``: how far the adversary's loss is above its ceiling; None where there is none."""
+    for name, ceiling in ceilings.items():
+        if name in losses:
+            return losses[name] - ceiling
+    return None
+
+
+def index_share_read(losses: Mapping[str, float], ceilings: Mapping[str, float]) -> float | None:
+    """``1 - exp(-2 (c* - V))``: the share of u that the adversary reads in z, 0 at its ceiling.
+
+    With a log loss ``c* - V`` is at most the mutual information of z and u, and this is the
+    squared correlation that a Gaussian pair of that information has. The squared error of an index
+    scaled to variance 1 reads much the same. A game with a measure of dependence in the adversary's
+    place is read off it.
+    """
+    above_ceiling = loss_above_ceiling(losses, ceilings)
+    if above_ceiling is not None:
+        return abs(math.expm1(2 * min(above_ceiling, 0.0)))
+    dependence = losses.get("dependence")
+    return None if dependence is None else min(1.0, max(0.0, dependence))

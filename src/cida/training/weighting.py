@@ -1,0 +1,48 @@
+"""How much each source row counts, by how near it is to the target."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from cida.scratch import filled, subsample
+
+__all__ = ["proximity_weights"]
+
+MIN_RELATIVE_WEIGHT = (
+    0.05  # of the largest weight: a class that is only seen far away must not be forgotten
+)
+
+
+def proximity_weights(distance: Tensor, share: float) -> Tensor:
+    """``0.05 + 0.95 b``, made mean 1: ``b = exp(-d^2 / 2 h^2)``, ``(sum b)^2 / sum b^2 = share n``.
+
+    ``distance`` is how far each source row is from the target. What holds for a label may change
+    along u; the source next to the target says most about it, and ``share`` is how many of the n
+    source rows count in effect, the twentieth for all left aside.
+    """
+    if share >= 1 or len(distance) == 0 or not bool(distance.max() > distance.min()):
+        return torch.ones_like(distance.double())
+    min_distance = distance.min()
+    d = subsample(distance).double() - min_distance
+    low, high = float(d[d > 0].min()) * 1e-3, float(d.max()) * 1e4
+    for _ in range(100):
+        h = (low * high) ** 0.5
+        low, high = (h, high) if _effective_share(_gaussian_kernel(d, h)) < share else (low, h)
+
+    def kernel_weights(part: slice) -> Tensor:
+        return MIN_RELATIVE_WEIGHT + (1 - MIN_RELATIVE_WEIGHT) * _gaussian_kernel(
+            distance[part].double() - min_distance, high
+        )
+
+    raw_weights = filled(len(distance), kernel_weights)
+    mean = raw_weights.mean()
+    return filled(len(raw_weights), lambda part: raw_weights[part] / mean)
+
+
+def _gaussian_kernel(distance: Tensor, width: float) -> Tensor:
+    return torch.exp(-0.5 * (distance / width).square())
+
+
+def _effective_share(weights: Tensor) -> float:
+    return float(weights.sum().square() / weights.square().sum() / len(weights))
