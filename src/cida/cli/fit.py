@@ -308,7 +308,7 @@ def _assess_trust(model: TableModel, data: EncodedTable, x: Any) -> dict[str, li
     except ValueError as error:  # too few rows, or nothing to tell: the sentence says which
         certificate = [f"No certificate of alignment: {error}"]
     findings = [finding for one in model.estimators for finding in one.diagnoses_]
-    faults = dict.fromkeys(f"{f.fault}: {f.found} {f.fix}" for f in findings)
+    faults = dict.fromkeys(str(finding) for finding in findings)
     return {"certificate": certificate, "faults": list(faults)}
 
 

@@ -105,7 +105,7 @@ class FitSummary:
         data = decode(dict[str, Any], data, "facts")
         field_names = {field.name for field in fields(cls)}
         values = {name: value for name, value in data.items() if name in field_names}
-        return from_dict(cls, {**values, "index": values.get("index") or []})
+        return from_dict(cls, {**values, "index_columns": values.get("index_columns") or []})
 
 
 def _to_json_value(value: Any) -> Any:

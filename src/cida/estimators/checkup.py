@@ -72,11 +72,11 @@ def collect_settings(
     game = Game if is_custom_game else get_game_class(parameters["game"])
     return {
         "game": "own" if is_custom_game else game.__name__,
-        "indexed": has_index,
-        "adapts": parameters["discriminator"] is not None,
-        "conditional": game.conditional,
+        "has_index": has_index,
+        "is_adaptive": parameters["discriminator"] is not None,
+        "is_conditional": game.conditional,
         "uses_head": game.uses_head,
-        "usual_lambda": game.default_lambda,
+        "default_lambda": game.default_lambda,
         "lambda_d": float(plan["lambda_d"]),
         "discriminator_steps": int(parameters["discriminator_steps"]),
         "ceiling": bool(parameters["ceiling"]),
@@ -84,8 +84,8 @@ def collect_settings(
         "steps": n_steps,
         "learning_rate": float(parameters["learning_rate"]),
         "weight_decay": float(parameters["weight_decay"]),
-        "own_encoder": parameters["encoder"] is not None,
-        "index_mode": str(parameters["coordinates"]),
+        "has_custom_encoder": parameters["encoder"] is not None,
+        "coordinates": str(parameters["coordinates"]),
     }
 
 
@@ -112,18 +112,18 @@ def summarize_fit(model: CIDAEstimator, dataset: IndexedDataset) -> FitSummary:
         dataset.source_rows,
         places(lambda part: ~dataset.labelled[part], len(dataset)),
     )
-    settings["adapts"] = settings["adapts"] and 0 < len(sources) < len(dataset)
+    settings["is_adaptive"] = settings["is_adaptive"] and 0 < len(sources) < len(dataset)
     if not has_index:
         return FitSummary(**settings)
     source = dataset[_subsample(sources, MAX_SUMMARY_ROWS // 2)]
     figures: dict[str, Any] = {
-        "source_rows": len(sources),
-        "target_rows": len(targets),
-        "classes": model._output_width() if source.has_classes else None,
-        "index": summarize_index(model.space_, dataset.u),
-        "label_shift": describe_label_shift(model.space_, dataset),
-        "blind_loss": marginal_label_loss(source.y, source.weight),
-        "neighbours_loss": _neighbor_loss(source.x, source.y),
+        "n_source_rows": len(sources),
+        "n_target_rows": len(targets),
+        "n_classes": model._output_width() if source.has_classes else None,
+        "index_columns": summarize_index(model.space_, dataset.u),
+        "label_shift_summary": describe_label_shift(model.space_, dataset),
+        "marginal_label_loss": marginal_label_loss(source.y, source.weight),
+        "knn_loss": _neighbor_loss(source.x, source.y),
     }
     max_rows = min(
         MAX_SUMMARY_ROWS, max(MIN_SUMMARY_ROWS, model.n_steps_ * SUMMARY_CHUNK_ROWS // 100)
@@ -166,14 +166,14 @@ def _encoding_statistics(
     if not bool(z.isfinite().all()):
         return {}
     statistics = {
-        "encoding_spread": float(z.var(0, correction=0).mean().sqrt()),
-        "encoding_size": float(z.square().mean().sqrt()),
+        "encoding_std": float(z.var(0, correction=0).mean().sqrt()),
+        "encoding_rms": float(z.square().mean().sqrt()),
     }
     if len(z) >= MIN_SUMMARY_ROWS:
         encoding, index = z.numpy(), model.space_.embed(u).double().numpy()
         share = index_r2(encoding, index)
-        statistics["index_explained"] = share if math.isfinite(share) else 0.0
-        statistics["index_in_sight"] = dominant_index_r2(encoding, index)
+        statistics["index_r2"] = share if math.isfinite(share) else 0.0
+        statistics["dominant_index_r2"] = dominant_index_r2(encoding, index)
     return statistics
 
 
@@ -190,7 +190,7 @@ def _majority_shares(
         _run_network(model.game_.predict, dataset, _subsample(part, max_rows // 2))[0].argmax(1)
         for part in (dataset.source_rows, far_rows)
     )
-    return {"same_source": majority_share(source_classes), "same_far": majority_share(far_classes)}
+    return {"majority_share_source": majority_share(source_classes), "majority_share_far": majority_share(far_classes)}
 
 
 def _farthest_targets(space: Space, dataset: IndexedDataset, targets: Tensor) -> Tensor:

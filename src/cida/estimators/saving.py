@@ -68,7 +68,7 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
         "feature_names": _feature_names(model),
         "labels": model._label_state(),
         "choices": {k: to_json_value(v) for k, v in vars(model.plan_).items()},
-        "facts": model.summary_.words(),
+        "facts": model.summary_.to_dict(),
         "findings": [asdict(finding) for finding in model.diagnoses_],
         "networks": {
             name: network_config(getattr(model.game_, name))

@@ -198,8 +198,8 @@ def build_doctor_section(task: TaskView) -> Section | None:
                 {
                     "method": method.title,
                     "fault": fault,
-                    "found": first.found,
-                    "what to change": first.fix,
+                    "found": first.evidence,
+                    "what to change": first.suggestion,
                     "trainings": count,
                 }
             )
