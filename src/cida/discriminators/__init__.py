@@ -1,4 +1,4 @@
-"""The discriminators, one class a file: what D believes about u, and how it is scored."""
+"""The discriminators, one a file: the distributions p(u|z) that D can predict, and their loss."""
 
 import copy
 
@@ -45,7 +45,23 @@ DISCRIMINATORS: dict[str, type[Discriminator]] = {
 
 
 def make_discriminator(discriminator: object) -> Discriminator:
-    """A fresh discriminator from a short name, or a copy of an instance, not yet built."""
+    """Return a new discriminator, not built yet, from a short name or an instance.
+
+    Parameters
+    ----------
+    discriminator : str or Discriminator
+        A name in ``DISCRIMINATORS``, such as "histogram", or an instance, which is copied.
+
+    Returns
+    -------
+    Discriminator
+        A discriminator that `Discriminator.build` has not been called on.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the instance was built before.
+    """
     if isinstance(discriminator, Discriminator):
         if discriminator.space is not None:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What every discriminator is: a belief about u given z, its score, and its ceiling."""
+"""The contract of a discriminator: parameters of p(u|z), their loss, and its ceiling."""
 
 from __future__ import annotations
 
@@ -23,27 +23,44 @@ __all__ = [
     "variance_from_raw",
 ]
 
-# In the units of the embedding, where V[u] is about 1: a spread of a hundredth of the whole range
-# is as sharp as a belief may get, so that no likelihood runs away on an index of a few values.
+# In the units of the embedding, where V[u] is about 1: a standard deviation of a hundredth of the
+# range is as sharp as a distribution may get, so that no likelihood diverges on an index of few
+# values.
 VARIANCE_FLOOR = 1e-4
 MAX_MARGINAL_FIT_ROWS = 20_000
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)  # the constant that eq. 3 drops
 
 
 class Discriminator(nn.Module, ABC):
-    """``D(z)``: the parameters of a belief about u (section 3.1), and ``L_d``, its loss.
+    """``D(z)``: the parameters of a distribution of u given z (section 3.1), and ``L_d``, its loss.
 
-    The largest loss that an encoder can force on a discriminator that plays its best is that of
-    the best belief that ignores z: the *ceiling*. ``fit_blind`` finds that belief on all active
-    rows, and ``ceiling`` scores it on the very rows of a batch.
+    The largest loss that an encoder can force on an optimal discriminator is that of the best
+    parameters that ignore z, the *marginal fit*. Its loss is the *ceiling*: `fit_marginal` finds
+    the parameters on all active rows, and `ceiling` scores them on the rows of a batch.
 
-    A subclass says how many numbers its belief has (``belief_width``), how it is scored
-    (``score``) and what the best constant one is (``best_constant``); if beliefs are not about the
-    embedding of u, also what they are about (``target``). Everything else is here.
+    A subclass defines ``params_width`` (how many parameters a row has), `score` (their loss) and
+    `marginal_params` (the best constant parameters). It may also define `target`, if its parameters
+    do not describe the embedding of u, and `place_anchors`.
 
-    Arguments
-    ---------
-    body: your own ``nn.Module`` from z to features; by default an MLP of ``hidden`` widths.
+    Parameters
+    ----------
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an `MLP` with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
+
+    Attributes
+    ----------
+    aligns_all_moments : bool
+        Whether two different distributions p(u|z) always have different losses.
+    blind : Tensor of shape (1, params_width)
+        The parameters of the marginal fit.
+    space : Space or None
+        The space of the index; None before `build`.
+
+    See Also
+    --------
+    cida.check : Tests whether a discriminator of your own keeps the contract.
     """
 
     blind: Tensor
@@ -60,7 +77,22 @@ class Discriminator(nn.Module, ABC):
         self.register_buffer("blind", torch.zeros(1, 0))
 
     def build(self, encoding_width: int, space: Space, u: Tensor) -> Self:
-        """Makes the layers, once the width of z, the space and the rows of u are known."""
+        """Make the layers, once the width of z, the space and the index values are known.
+
+        Parameters
+        ----------
+        encoding_width : int
+            Number of columns of the input, which is z or z and more.
+        space : Space
+            The fitted space of the index.
+        u : Tensor of shape (rows, width)
+            Raw index values, for anchors and the marginal fit.
+
+        Returns
+        -------
+        Discriminator
+            This discriminator.
+        """
         self.space = space
         self.place_anchors(u)
         self.body, features = self.make_body(encoding_width)
@@ -69,9 +101,20 @@ class Discriminator(nn.Module, ABC):
         return self
 
     def make_body(self, input_width: int) -> tuple[nn.Module, int]:
-        """The layers below the last one, for inputs of this width, and how many numbers they give.
+        """Return the layers below the last one, and how many features they give.
 
-        A game whose adversary is no belief about u takes these too: one capacity for all.
+        A game whose adversary predicts no distribution of u uses them too, so that all adversaries
+        have the same capacity.
+
+        Parameters
+        ----------
+        input_width : int
+            Number of columns of the input.
+
+        Returns
+        -------
+        tuple of (torch.nn.Module, int)
+            The layers and the number of features.
         """
         user_body = self.body
         body = (
@@ -83,7 +126,7 @@ class Discriminator(nn.Module, ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The arguments that it was made with, but for the body."""
+        """The constructor's arguments, except the body."""
         names = [name for name in inspect.signature(type(self)).parameters if name != "body"]
         return {name: getattr(self, name, None) for name in names}
 
@@ -91,40 +134,115 @@ class Discriminator(nn.Module, ABC):
         return ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
 
     def place_anchors(self, u: Tensor) -> None:
-        """Called by ``build``: a head with anchors puts them down here."""
+        """Place the anchors of a head that has any; called by `build`.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+        """
 
     @property
     @abstractmethod
     def params_width(self) -> int:
-        """How many numbers the belief about one row has."""
+        """Number of parameters of the predicted distribution of one row."""
 
     @abstractmethod
     def score(self, params: Tensor, target: Tensor) -> Tensor:
-        """``L_d``: how badly the beliefs ``params`` fit the target, one number a row."""
+        """``L_d``: the loss of the parameters against the target, one number a row.
+
+        Parameters
+        ----------
+        params : Tensor of shape (rows, params_width)
+            What D predicts.
+        target : Tensor
+            What `target` returned for the same rows.
+
+        Returns
+        -------
+        Tensor of shape (rows,)
+            The loss of each row.
+        """
 
     @abstractmethod
     def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
-        """The one belief, shape ``(belief_width,)``, with the lowest weighted mean loss on u."""
+        """Return the constant parameters with the lowest weighted mean loss on u.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+        weights : Tensor of shape (rows,)
+            Weights that sum to 1, as float64.
+
+        Returns
+        -------
+        Tensor of shape (params_width,)
+            The parameters.
+        """
 
     def target(self, u: Tensor) -> Tensor:
-        """What the belief about each row is scored against: the embedding of u."""
+        """Return what the parameters of each row are scored against: the embedding of u.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (rows, columns)
+            The targets.
+        """
         assert self.space is not None, "build(...) sets the space"
         return self.space.embed(u)
 
     def loss(self, params: Tensor, u: Tensor) -> Tensor:
-        """``L_d``: how badly the beliefs ``params`` fit the raw index u, one number a row."""
+        """``L_d``: the loss of the parameters against the raw index, one number a row.
+
+        Parameters
+        ----------
+        params : Tensor of shape (rows, params_width)
+            What D predicts.
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (rows,)
+            The loss of each row.
+        """
         return self.score(params, self.target(u).to(params.dtype))
 
     def forward(self, z: Tensor) -> Tensor:
+        """``D(z)``: the parameters of the distribution of u for each row.
+
+        Parameters
+        ----------
+        z : Tensor of shape (rows, encoding_width)
+            Encodings.
+
+        Returns
+        -------
+        Tensor of shape (rows, params_width)
+            The parameters.
+        """
         assert self.body is not None, "build(...) makes the layers"
         params: Tensor = self.head(self.body(z))
         return params
 
     @torch.no_grad()
     def fit_marginal(self, u: Tensor, weights: Tensor | None = None) -> None:
-        """Fits the best encoding-blind belief on the rows of u under the sampler's weights.
+        """Fit the parameters that ignore z, and keep them for the ceiling.
 
-        Of very many rows every so manieth along u is enough.
+        Of more than 20,000 rows an evenly spaced subset along u is used.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values of the active rows.
+        weights : Tensor of shape (rows,), optional
+            How often the sampler draws each row; equal by default.
         """
         weights = u.new_ones(len(u)) if weights is None else weights
         if len(u) > MAX_MARGINAL_FIT_ROWS:
@@ -136,16 +254,39 @@ class Discriminator(nn.Module, ABC):
 
     @torch.no_grad()
     def ceiling(self, u: Tensor) -> Tensor:
-        """The loss of the blind belief on these rows, one number a row."""
+        """Return the loss of the marginal fit on these rows.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (rows,)
+            The loss of each row.
+        """
         return self.marginal_loss(self.target(u).to(self.blind.dtype))
 
     @torch.no_grad()
     def marginal_loss(self, target: Tensor) -> Tensor:
-        """The ceiling of rows whose targets are at hand."""
+        """Return the ceiling of rows whose targets were computed before.
+
+        Parameters
+        ----------
+        target : Tensor
+            What `target` returned.
+
+        Returns
+        -------
+        Tensor of shape (rows,)
+            The loss of each row.
+        """
         return self.score(self.blind.expand(len(target), -1), target)
 
     @property
     def embedding_width(self) -> int:
+        """Number of columns of the embedded index."""
         assert self.space is not None, "build(...) sets the space"
         return self.space.embedding_width
 
@@ -156,7 +297,7 @@ def variance_from_raw(raw: Tensor) -> Tensor:
 
 
 def raw_from_variance(variance: Tensor) -> Tensor:
-    """The unbounded number that `variance_of` turns into ``variance`` (floored)."""
+    """The unbounded number that `variance_from_raw` turns into ``variance`` (floored)."""
     excess = (variance - VARIANCE_FLOOR).clamp(min=1e-7)
     return excess + torch.log(-torch.expm1(-excess))
 

@@ -1,4 +1,4 @@
-"""The flow discriminator: splines as the belief about u."""
+"""The flow discriminator: spline flows as the distribution of u."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cida.discriminators.marginal import merge_duplicates, minimize_lbfgs, subsa
 
 __all__ = ["Flow"]
 
-MAX_MOEBIUS_RADIUS = 0.99  # the peak of a belief on a circle is then that of the floor on a line
+MAX_MOEBIUS_RADIUS = 0.99  # peaks on a circle are as high as the floor allows on a line
 # No bin is over 100 times as high as another, and none below a quarter as wide: deep gaps between
 # modes, but blunt spikes only on the values of an index of few values.
 MIN_SPLINE_SLOPE = 1e-2
@@ -27,20 +27,25 @@ MAX_FLOW_FIT_POINTS = 512
 
 
 class Flow(Discriminator):
-    """``L_d = -log |f_z'(u)| - log base(f_z(u))``: a flow with a spline of K bins a column.
+    """``L_d = -log |f_z'(u)| - log base(f_z(u))``: a flow with a spline of K bins per column.
 
-    The whole distribution of each column of u, what the paper leaves to future work (its
-    conclusion). On a `Line`, f is a shift and a scale, then a monotonic rational-quadratic spline
-    (Durkan et al., 2019), and the base a standard normal. On a `Periodic` column it is a Moebius
-    map, the shift and scale of a circle, then a circular spline (Rezende et al., 2020), and the
-    base is even. D(z) gives the very numbers of f: a belief is determined by them, and the ceiling
-    is that of the best f, which has no closed form. It is reached if and only if one f is the
-    best for every z. Columns are taken one by one; `Histogram` and `FullGaussian` see how they
-    go together. Log densities less 1/2 log 2 pi a column, as in eq. 3. Needs zuko (extra `flow`).
+    The whole distribution of each column of u, which the paper leaves to future work. On a `Line`,
+    f is a shift and a scale, then a monotonic rational-quadratic spline (Durkan et al., 2019), and
+    the base is a standard normal. On a `Periodic` column it is a Moebius map (the shift and scale
+    of a circle), then a circular spline (Rezende et al., 2020), and the base is uniform. D(z) gives
+    the parameters of f. The ceiling is the loss of the best constant f, which has no closed form;
+    it is reached if and only if one f is the best for every z. Columns are modelled one by one;
+    `Histogram` and `FullGaussian` also see how they vary together. Log densities leave out 1/2 log
+    2 pi per column, as in eq. 3. It requires zuko (extra ``flow``).
 
-    Arguments
-    ---------
-    bins: K.
+    Parameters
+    ----------
+    bins : int, default 8
+        Number of spline bins K.
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     aligns_all_moments = True
@@ -71,7 +76,7 @@ class Flow(Discriminator):
             target, [c.embedding_width for c in self.space.column_spaces], dim=1
         )
         pairs = zip(column_params, column_targets, strict=True)
-        return torch.stack([self._column_loss(belief, piece) for belief, piece in pairs]).sum(0)
+        return torch.stack([self._column_loss(own, piece) for own, piece in pairs]).sum(0)
 
     def _column_loss(self, params: Tensor, point: Tensor) -> Tensor:
         """The loss of one column; a point of two numbers is on a circle."""
@@ -120,7 +125,7 @@ class Flow(Discriminator):
             for shape in (torch.zeros_like(random_shape), random_shape)
         ]
         return minimize_lbfgs(
-            lambda belief: share @ self._column_loss(belief[None], points), starts, max_iter=300
+            lambda params: share @ self._column_loss(params[None], points), starts, max_iter=300
         )
 
 

@@ -14,12 +14,19 @@ class FullGaussian(Discriminator):
     """``L_d = sum_j r_j^2 / (2 v_j) + 1/2 log v_j``, ``r_j = e_j - sum_{k<j} W_jk e_k``.
 
     Eq. 3 with all covariances of the embedding's columns: ``e = u - mu``, and by the modified
-    Cholesky decomposition ``Cov = L diag(v) L^T`` with ones on the diagonal of L and
-    ``W = 1 - L^-1``, so that every choice of the numbers is a covariance. At its best D gives
-    E[u|z] and Cov[u|z]. The ceiling is d/2 + 1/2 log det Cov[u] for d columns, reached if and only
-    if both are the same for every z. On a circle it sees what a variance a column does not:
-    opposite angles on a diagonal. With ``W = 0`` it is the `Gaussian` head. The belief holds the
-    means, the unbounded numbers from which the v come, then the rows of W below its diagonal.
+    Cholesky decomposition ``Cov = L diag(v) L^T`` with ones on the diagonal of L and ``W = 1 -
+    L^-1``, so that every choice of parameters is a valid covariance. The optimal D(z) is E[u|z] and
+    Cov[u|z]. The ceiling is d/2 + 1/2 log det Cov[u] for d columns, reached if and only if both are
+    the same for every z. On a circle it detects what one variance per column does not: opposite
+    angles on a diagonal. With ``W = 0`` it is the `Gaussian` head. The parameters are the means,
+    the unbounded numbers that become v, then the rows of W below its diagonal.
+
+    Parameters
+    ----------
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     @property
@@ -48,7 +55,7 @@ class FullGaussian(Discriminator):
         return torch.cat([mean, raw_from_variance(variance), *regression_weights])
 
     def moments(self, params: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and the covariance that a belief stands for, in the embedding."""
+        """Mean and covariance, in the embedding, of the distributions with these parameters."""
         mean, variance, weight = self._unpack(params)
         identity = torch.eye(mean.shape[1], dtype=params.dtype, device=params.device)
         lower = torch.linalg.solve_triangular(

@@ -11,12 +11,20 @@ __all__ = ["Gaussian"]
 
 
 class Gaussian(Discriminator):
-    """``L_d = (D_mu(z) - u)^2 / (2 D_s2(z)) + 1/2 log D_s2(z)`` (eq. 3): PCIDA.
+    """``L_d = (D_mu(z) - u)^2 / (2 D_s2(z)) + 1/2 log D_s2(z)`` (eq. 3): the head of PCIDA.
 
-    At its best D gives E[u|z] and V[u|z] (Lemma 4.3). The ceiling is 1/2 + 1/2 log V[u], reached if
-    and only if both are the same for every z (Theorem 4.2). One mean and one variance for each
-    column of the embedding; the constant 1/2 log 2 pi is dropped, as in eq. 3. The belief holds
-    the means, then the unbounded numbers from which the variances come.
+    The optimal D(z) is E[u|z] and V[u|z] (Lemma 4.3). The ceiling is 1/2 + 1/2 log V[u], reached if
+    and only if both are the same for every z (Theorem 4.2): it aligns mean and variance. There is
+    one mean and one variance for each column of the embedding; the constant 1/2 log 2 pi is
+    dropped, as in eq. 3. The parameters are the means, then the unbounded numbers that become the
+    variances.
+
+    Parameters
+    ----------
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     @property
@@ -35,6 +43,6 @@ class Gaussian(Discriminator):
         return torch.cat([mean, raw_from_variance(variance)])
 
     def moments(self, params: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean and the variance that a belief stands for, in the embedding."""
+        """Mean and variance, in the embedding, of the distributions with these parameters."""
         mean, raw = params.chunk(2, dim=1)
         return mean, variance_from_raw(raw)

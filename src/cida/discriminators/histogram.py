@@ -1,4 +1,4 @@
-"""The histogram discriminator: bins that know how far apart they are."""
+"""The histogram discriminator: a softmax over bins that know their distances."""
 
 from __future__ import annotations
 
@@ -18,19 +18,31 @@ __all__ = ["Histogram"]
 class Histogram(Discriminator):
     """``L_d = -sum_k t_k(u) log softmax_k D(z)``, ``t_k(u) ~ exp(-d(u, a_k)^2 / 2 h^2)``.
 
-    The bins are anchors a_k that cover the index range, and each row's target is spread over
-    the neighbouring bins by a kernel in the metric of the space, wrapping where the space does.
-    It aligns all moments of p(u|z) up to the width of a bin, what the paper leaves to future work
-    (its conclusion). The ceiling is the entropy of the mean target, reached if and only if every z
-    gives the same soft histogram. Hard bins (``kernel=0``) are K-way categorical adaptation (DANN);
-    ``smoothing`` mixes in a kernel that forgets distance: ``(1 - s) t_k + s / K``.
+    The bins are anchors a_k that cover the index range. Each row's target is spread over
+    neighbouring bins by a kernel in the metric of the space, which wraps where the index is
+    periodic. It aligns all moments of p(u|z) up to the width of a bin, which the paper leaves to
+    future work. The ceiling is the entropy of the mean target, reached if and only if every z gives
+    the same soft histogram. Hard bins (``kernel=0``) are categorical adaptation with K domains
+    (DANN).
 
-    Arguments
-    ---------
-    bins: how many anchors; evenly spaced on a Line or a Periodic index, k-means in a Product. Or
-        the anchors themselves, for an index of one number.
-    kernel: the kernel's width h, in units of the distance between neighbouring anchors.
-    smoothing: the share of each target that is spread over all bins alike.
+    Parameters
+    ----------
+    bins : int or sequence of float, default 30
+        Number of anchors, evenly spaced on a `Line` or a `Periodic` index and k-means centres in a
+        `Product`; or the anchors themselves, for an index of one column.
+    kernel : float, default 1.0
+        The kernel's width h, in units of the mean distance between neighbouring anchors.
+    smoothing : float, default 0.0
+        Share s of each target that is spread evenly over all bins: ``(1 - s) t_k + s / K``.
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
+
+    Examples
+    --------
+    >>> import cida
+    >>> model = cida.CIDAClassifier(discriminator=cida.Histogram(bins=36, kernel=0.5))
     """
 
     anchors: Tensor
@@ -78,7 +90,18 @@ class Histogram(Discriminator):
         return len(self.anchors)
 
     def target(self, u: Tensor) -> Tensor:
-        """The soft histogram of each row: the kernel around u, over the anchors."""
+        """Return the soft histogram of each row: the kernel around u at the anchors.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (rows, anchors)
+            Weights that sum to 1 in each row.
+        """
         assert self.space is not None
         # Exact differences of raw values first; scaled distances are small enough for float32.
         distance = self.space.distance(u, self.anchors).to(torch.get_default_dtype())
@@ -98,7 +121,7 @@ class Histogram(Discriminator):
 
     @torch.no_grad()
     def marginal_loss(self, target: Tensor) -> Tensor:
-        # One belief for all rows: its logarithm is taken once.
+        # The same parameters for all rows: their logarithm is taken once.
         return -(torch.log_softmax(self.blind, dim=1) * target).sum(1)
 
     def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What heads without a closed form fit their blind belief with."""
+"""Tools that fit the constant parameters of heads without a closed form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def merge_duplicates(points: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
 def subsample_weighted(
     points: Tensor, share: Tensor, max_points: int = 4096
 ) -> tuple[Tensor, Tensor]:
-    """At most ``most`` points that stand for all, drawn in proportion to their weights."""
+    """At most ``max_points`` points that represent all, drawn in proportion to their weights."""
     if len(points) <= max_points:
         return points, share
     # Evenly along a line; in the plane no order is even (a circle sorted by its cosine alternates
@@ -45,7 +45,7 @@ def subsample_weighted(
 def minimize_lbfgs(
     loss: Callable[[Tensor], Tensor], starts: Iterable[Tensor], max_iter: int = 200
 ) -> Tensor:
-    """The belief of the lowest loss that L-BFGS finds from any of the starts, in float64."""
+    """The parameters of the lowest loss that L-BFGS finds from any of the starts, in float64."""
 
     def value_and_gradient(flat_params: FloatArray) -> tuple[float, FloatArray]:
         params = torch.from_numpy(flat_params).requires_grad_()

@@ -1,4 +1,4 @@
-"""The mixture density network: a Gaussian mixture as the belief about u."""
+"""The mixture density network: a Gaussian mixture as the distribution of u."""
 
 from __future__ import annotations
 
@@ -21,17 +21,24 @@ ComponentParams = tuple[Tensor, ...]  # what the components are, each tensor (..
 
 
 class Mixture(Discriminator):
-    """``L_d = -log sum_k w_k(z) N(u; mu_k(z), s2_k(z))``, a Gaussian mixture (section 3.2).
+    """``L_d = -log sum_k w_k(z) N(u; mu_k(z), s2_k(z))`` (section 3.2): a Gaussian mixture.
 
-    The weights are a softmax over the K components, the sum a log-sum-exp, the variances are
-    floored. With K = 1 it is the `Gaussian` head. Like eq. 3 it drops 1/2 log 2 pi a column. The
-    ceiling has no closed form: the best blind mixture is fitted by expectation-maximisation.
-    Components of another kind are a subclass that says ``part_width``, ``unpack_parts``,
-    ``pack_parts``, ``log_densities`` and ``best_parts``.
+    The weights are a softmax over the K components and the variances have a floor. With K = 1 it is
+    the `Gaussian` head; like eq. 3 it drops 1/2 log 2 pi per column. With enough components it
+    aligns all moments of p(u|z). The ceiling has no closed form: the best constant mixture is
+    fitted by expectation-maximization.
 
-    Arguments
-    ---------
-    components: K.
+    For components of another kind, subclass it and define ``component_width``, `unpack_components`,
+    `pack_components`, `log_densities` and `fit_components`.
+
+    Parameters
+    ----------
+    components : int, default 5
+        Number of components K.
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     aligns_all_moments = True
@@ -60,12 +67,12 @@ class Mixture(Discriminator):
         embedding = self.target(u).to(weights.dtype)
         points, share = subsample_weighted(*merge_duplicates(embedding, weights))
         candidates = torch.stack([self._fit_em(points, share, seed) for seed in range(4)])
-        scores = torch.stack([share @ self.score(belief[None], points) for belief in candidates])
+        scores = torch.stack([share @ self.score(params[None], points) for params in candidates])
         return candidates[scores.argmin()]
 
     @property
     def component_width(self) -> int:
-        """How many numbers one component has."""
+        """Number of parameters of one component."""
         return 2 * self.embedding_width
 
     def unpack_components(self, packed_params: Tensor) -> ComponentParams:
@@ -74,7 +81,7 @@ class Mixture(Discriminator):
         return mean, variance_from_raw(raw)
 
     def pack_components(self, components: ComponentParams) -> Tensor:
-        """Undoes `unpack_parts` for the components of one belief."""
+        """The parameters of one mixture; the inverse of `unpack_components`."""
         mean, variance = components
         return torch.cat([mean.flatten(), raw_from_variance(variance).flatten()])
 
@@ -85,7 +92,7 @@ class Mixture(Discriminator):
         return -(error.square() / (2 * variance) + variance.log() / 2).sum(-1)
 
     def fit_components(self, points: Tensor, responsibilities: Tensor) -> ComponentParams:
-        """The best components if of each point ``mass``, ``(rows, K)``, belongs to each."""
+        """The best components given the responsibility, ``(rows, K)``, of each for each point."""
         component_mass = responsibilities.sum(0).clamp(min=1e-12)[:, None]
         mean = responsibilities.T @ points / component_mass
         spread = (responsibilities[:, :, None] * (points[:, None, :] - mean).square()).sum(0)

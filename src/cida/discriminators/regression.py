@@ -1,4 +1,4 @@
-"""Discriminators that guess one value: the squared and the absolute error."""
+"""Discriminators that predict a single value: the squared and the absolute error."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ __all__ = ["L1", "L2"]
 
 
 class L2(Discriminator):
-    """``L_d = |D(z) - u|^2`` (eq. 2): vanilla CIDA.
+    """``L_d = |D(z) - u|^2`` (eq. 2): the head of CIDA.
 
-    At its best D(z) = E[u|z] (Lemma 4.1), and the loss is E V[u|z]. The ceiling is V[u], reached if
-    and only if E[u|z] = E[u] for every z (Theorem 4.1): it aligns the mean of p(u|z), no more.
-    Errors are taken in the embedding of the space and summed over its columns.
+    The optimal D(z) is E[u|z] (Lemma 4.1), and its loss is E V[u|z]. The ceiling is V[u], reached
+    if and only if E[u|z] = E[u] for every z (Theorem 4.1): it aligns the mean of p(u|z) and nothing
+    else. Errors are measured in the embedding of the space and summed over its columns.
+
+    Parameters
+    ----------
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     @property
@@ -30,10 +37,18 @@ class L2(Discriminator):
 
 
 class L1(Discriminator):
-    """``L_d = |D(z) - u|``, the absolute error (section 3.2).
+    """``L_d = |D(z) - u|`` (section 3.2): the absolute error.
 
-    At its best D(z) is the median of p(u|z); the ceiling is the mean absolute deviation from the
-    median of u. Errors are taken in the embedding and summed over its columns.
+    The optimal D(z) is the median of p(u|z). The ceiling is the mean absolute deviation of u from
+    its median, reached if one value is a median of p(u|z) for every z: it aligns the median. Errors
+    are measured in the embedding and summed over its columns.
+
+    Parameters
+    ----------
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     @property

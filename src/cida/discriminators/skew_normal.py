@@ -19,18 +19,26 @@ SKEWNESS_FACTOR = (4 - math.pi) / 2
 HALF_NORMAL_MEAN = math.sqrt(2 / math.pi)  # of half a normal of scale 1
 CUBE_ROOT_SMOOTHING = 1e-2
 MAX_SKEW_FIT_POINTS = 2048
-MIN_LOSS_GAIN = 1e-6  # more than the rounding between two ways to the same best belief
+MIN_LOSS_GAIN = 1e-6  # more than the rounding between two ways to the same optimum
 
 
 class SkewNormal(Discriminator):
     """``L_d = -log[2 / w phi(e) Phi(a e)] - 1/2 log 2 pi``, ``e = (u - xi) / w`` (Remark 4.1).
 
-    One skew-normal for each column of the embedding. The belief holds Azzalini's *centred*
-    numbers, means, then the unbounded numbers of the variances, then those of the skewness, and
-    location xi, scale w and slant a follow from them: in (xi, w, a) the likelihood is flat to third
-    order where a = 0, and a discriminator would stay a Gaussian. At its best D is the closest
-    skew-normal to p(u|z), and the ceiling is reached if and only if one is the closest for
-    every z. It has no closed form; no skewness gives the `Gaussian` head.
+    One skew-normal distribution for each column of the embedding: it aligns mean, variance and
+    skewness. The parameters are Azzalini's *centred* ones (means, then the unbounded numbers that
+    become the variances, then those of the skewness), from which location xi, scale w and slant a
+    follow: in (xi, w, a) the likelihood is flat to third order at a = 0, and a discriminator would
+    stay Gaussian. The optimal D(z) is the skew-normal closest to p(u|z). The ceiling has no closed
+    form and is reached if and only if one skew-normal is the closest for every z. Without skewness
+    it is the `Gaussian` head.
+
+    Parameters
+    ----------
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     @property
@@ -76,7 +84,7 @@ class SkewNormal(Discriminator):
         )
 
     def moments(self, params: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The mean, the variance and the skewness that a belief stands for, in the embedding."""
+        """Mean, variance and skewness, in the embedding, of distributions with these parameters."""
         mean, raw, raw_skewness = params.chunk(3, dim=1)
         return (
             mean,

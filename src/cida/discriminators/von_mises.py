@@ -21,15 +21,22 @@ MAX_CONCENTRATION = 2 / VARIANCE_FLOOR
 
 
 class VonMises(Discriminator):
-    """``L_d = log I_0(|eta|) - eta . (cos u, sin u) + 1/2 log 2 pi``, a von Mises belief.
+    """``L_d = log I_0(|eta|) - eta . (cos u, sin u) + 1/2 log 2 pi``: a von Mises distribution.
 
-    For each `Periodic` column, in the natural parameters ``eta = kappa (cos mu, sin mu)``: the loss
-    is convex in them, direction and concentration have no seam, and ``eta = 0`` is the whole
-    circle. Each column on a `Line` has the Gaussian's mean and variance (eq. 3). At its best D
-    gives the mean of (cos u, sin u) given z and nothing else, so the ceiling is reached if and
-    only if that mean is the same for every z (and mean and variance of each straight column). The
-    full negative log density of the angle less 1/2 log 2 pi a column, so that for a large kappa it
-    is the Gaussian's loss with the variance 1 / kappa. The belief holds two numbers a column.
+    One for each `Periodic` column, in the natural parameters ``eta = kappa (cos mu, sin mu)``: the
+    loss is convex in them, they have no jump, and ``eta = 0`` is the uniform distribution. Each
+    column on a `Line` has the Gaussian's mean and variance (eq. 3). The optimal D(z) is determined
+    by the mean of (cos u, sin u) given z, so the ceiling is reached if and only if that mean is the
+    same for every z (and mean and variance of each straight column). The loss is the negative log
+    density of the angle minus 1/2 log 2 pi per column, so that for a large kappa it equals the
+    Gaussian's loss with the variance 1 / kappa. There are two parameters per column.
+
+    Parameters
+    ----------
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     @property
@@ -48,7 +55,7 @@ class VonMises(Discriminator):
 
 
 def von_mises_loss(space: Space, params: Tensor, points: Tensor) -> Tensor:
-    """The loss summed over columns; beliefs ``(..., columns, 2)``, points ``(..., embedding)``."""
+    """The loss summed over columns; params ``(..., columns, 2)``, points ``(..., embedding)``."""
     total = points.new_zeros(())
     for column, piece in enumerate(_split_columns(space, points)):
         column_params = params[..., column, :]
@@ -77,19 +84,19 @@ def _circular_loss(params: Tensor, point: Tensor) -> Tensor:
 
 
 def natural_from_raw(raw: Tensor) -> Tensor:
-    """eta from two unbounded numbers: themselves, but for a length that stays below the most."""
+    """Return eta from two unbounded numbers: the same vector, kept below the maximum length."""
     return raw / (1 + (raw / MAX_CONCENTRATION).square().sum(-1, keepdim=True)).sqrt()
 
 
 def raw_from_natural(natural: Tensor) -> Tensor:
-    """The numbers that `concentrated` turns into eta (of a length just below the most)."""
+    """The unbounded numbers that `natural_from_raw` turns into eta (below the maximum length)."""
     length: Tensor = torch.linalg.vector_norm(natural, dim=-1, keepdim=True) / MAX_CONCENTRATION
     factor: Tensor = (1 - length.square()).clamp(min=1e-3).rsqrt()
     return natural * factor
 
 
 def fit_von_mises(space: Space, points: Tensor, responsibilities: Tensor) -> Tensor:
-    """For each column of mass ``(rows, K)`` the best constant belief, ``(K, columns, 2)``."""
+    """The best constant parameters, ``(K, columns, 2)``, for each column of responsibilities."""
     share = responsibilities / responsibilities.sum(0).clamp(min=1e-12)
     column_params = []
     for piece, turn in zip(_split_columns(space, points), space.periods, strict=True):

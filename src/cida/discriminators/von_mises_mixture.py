@@ -1,4 +1,4 @@
-"""A mixture of von Mises beliefs about u."""
+"""A mixture of von Mises distributions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ __all__ = ["VonMisesMixture"]
 
 
 class VonMisesMixture(Mixture):
-    """``L_d = -log sum_k w_k(z) exp(-L_k(z))``, each ``L_k`` the loss of a `VonMises` belief.
+    """``L_d = -log sum_k w_k(z) exp(-L_k(z))``, each ``L_k`` the loss of a `VonMises` head.
 
     Section 3.2 of the paper on a circle: several directions at once, such as morning and evening,
-    which one von Mises cannot hold apart from no direction at all. Columns on a `Line` have the
-    Gaussian's mean and variance in each component. With K = 1 it is the `VonMises` head. The
-    ceiling has no closed form: the best blind mixture is fitted by expectation-maximisation.
+    which a single von Mises distribution cannot distinguish from no direction at all. Columns on a
+    `Line` have the Gaussian's mean and variance in each component. With K = 1 it is the `VonMises`
+    head; with enough components it aligns all moments of p(u|z). The ceiling has no closed form:
+    the best constant mixture is fitted by expectation-maximization.
 
-    Arguments
-    ---------
-    components: K.
+    Parameters
+    ----------
+    components : int, default 3
+        Number of components K.
+    body : torch.nn.Module, optional
+        Your own module from z to features; by default an MLP with the widths of ``hidden``.
+    hidden : tuple of int, default (128, 128, 128)
+        Widths of the default body.
     """
 
     def __init__(

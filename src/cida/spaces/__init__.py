@@ -37,12 +37,41 @@ MAX_ABS_INDEX = 1e150  # of an index in a file: squares of distances must not ov
 
 
 def make_line_space(width: int) -> Space:
-    """The space of u when nothing is known about it: a `Line`, or a `Product` of lines."""
+    """Return the space of an index about which nothing is known: a `Line`, or a `Product` of lines.
+
+    Parameters
+    ----------
+    width : int
+        Number of index columns.
+
+    Returns
+    -------
+    Space
+        A space that is not fitted yet.
+    """
     return Line() if width == 1 else Product([Line() for _ in range(width)])
 
 
 def space_from_dict(values: Mapping[str, Any], max_depth: int = 8) -> Space:
-    """Reads what `Space.to_dict` wrote."""
+    """Make a space from what `Space.to_dict` returned.
+
+    Parameters
+    ----------
+    values : mapping
+        The kind of the space and its parameters.
+    max_depth : int, default 8
+        How many levels of products inside products are accepted.
+
+    Returns
+    -------
+    Space
+        The space.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown or a value is not usable.
+    """
     kind = values.get("kind") if isinstance(values, Mapping) else values
     if kind == "line":
         centre, scale = (decode(float, values.get(name), name) for name in ("centre", "scale"))

@@ -1,4 +1,4 @@
-"""What every space is, and the cells that cover one."""
+"""The contract of a space, and the cells that cover one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,18 @@ MAX_ANCHOR_ROWS = 20_000  # enough to place anchors on
 
 @dataclass(frozen=True)
 class Bins:
-    """Cells along u: the cell of each row, and each cell's bounds, shape ``(cells, width)``."""
+    """Cells along the domain index, and the cell of each row.
+
+    Parameters
+    ----------
+    cell_of_row : Tensor of shape (rows,)
+        The number of the cell that each row falls into.
+    lower : Tensor of shape (cells, width)
+        The lower bound of each cell in raw index units.
+    upper : Tensor of shape (cells, width)
+        The upper bound of each cell in raw index units. On a periodic index it exceeds the period
+        where a cell wraps.
+    """
 
     cell_of_row: Tensor
     lower: Tensor
@@ -41,22 +52,32 @@ class Bins:
 
 
 class Space(ABC):
-    """Where u lives: its scaling, its embedding and its metric."""
+    """The geometry of the domain index: its scaling, its embedding and its metric.
+
+    Spaces are immutable: `fit` returns a scaled copy. All tensors of index values have the shape
+    ``(rows, width)`` and hold raw values, as the user gave them, unless stated otherwise.
+
+    See Also
+    --------
+    Line : A number on the real line.
+    Periodic : A number on a circle.
+    Product : Several columns at once.
+    """
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many raw columns u has."""
+        """Number of raw columns of the index."""
 
     @property
     @abstractmethod
     def embedding_width(self) -> int:
-        """How many numbers the networks see."""
+        """Number of columns that the networks see."""
 
     @property
     @abstractmethod
     def periods(self) -> tuple[float, ...]:
-        """The period of each coordinate, 0 where it does not wrap."""
+        """The period of each metric coordinate; 0 where it does not wrap."""
 
     @property
     @abstractmethod
@@ -65,34 +86,123 @@ class Space(ABC):
 
     @abstractmethod
     def fit(self, u: Tensor) -> Self:
-        """A copy of this space, scaled to the rows of u."""
+        """Return a copy of this space, scaled to the rows of u.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Space
+            A fitted space of the same class.
+        """
 
     @abstractmethod
     def metric_coordinates(self, u: Tensor) -> Tensor:
-        """Scaled numbers in which the metric is measured, shape ``(rows, width)``."""
+        """Return the scaled numbers in which distances are measured.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (rows, width)
+            One scaled number for each raw column.
+        """
 
     @abstractmethod
     def embed(self, u: Tensor) -> Tensor:
-        """What the networks see, shape ``(rows, embedding_width)``, in the dtype of u."""
+        """Return what the networks see of the index.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (rows, embedding_width)
+            The embedding, in the dtype of u.
+        """
 
     @abstractmethod
     def unembed(self, embedding: Tensor) -> Tensor:
-        """The raw index of an embedding; inverts `embed` (up to whole periods)."""
+        """Return the raw index of an embedding; the inverse of `embed`, up to whole periods.
+
+        Parameters
+        ----------
+        embedding : Tensor of shape (rows, embedding_width)
+            What `embed` returned, or a mean of such rows.
+
+        Returns
+        -------
+        Tensor of shape (rows, width)
+            Raw index values.
+        """
 
     @abstractmethod
     def make_anchors(self, u: Tensor, count: int) -> Tensor:
-        """About ``count`` raw index values that cover the rows of u."""
+        """Return about ``count`` points that cover the rows of u.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+        count : int
+            How many points to return. There are fewer if u has fewer distinct values.
+
+        Returns
+        -------
+        Tensor of shape (anchors, width)
+            Raw index values.
+        """
 
     @abstractmethod
     def make_bins(self, u: Tensor, count: int) -> Bins:
-        """About ``count`` cells that cover the rows of u."""
+        """Divide the rows of u into about ``count`` cells.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+        count : int
+            How many cells to make.
+
+        Returns
+        -------
+        Bins
+            The cell of each row, and the bounds of each cell.
+        """
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `space_from_dict` reads them back."""
+        """Return values for JSON, from which `space_from_dict` makes the space again.
+
+        Returns
+        -------
+        dict
+            The kind of the space and its parameters.
+        """
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """The metric: ``sqrt(sum_j wrap(a_j - b_j)^2)``, every row of a against every row of b."""
+        """``sqrt(sum_j wrap(a_j - b_j)^2)``: the distance of every row of a to every row of b.
+
+        Parameters
+        ----------
+        a : Tensor of shape (n, width)
+            Raw index values.
+        b : Tensor of shape (m, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (n, m)
+            Distances in metric coordinates; the shorter way round where a column wraps.
+        """
         difference = self.metric_coordinates(a)[:, None, :] - self.metric_coordinates(b)[None, :, :]
         for column, period in enumerate(self.periods):
             if period:
@@ -103,7 +213,20 @@ class Space(ABC):
         return difference.square().sum(-1).sqrt()
 
     def distance_to_set(self, u: Tensor, reference: Tensor) -> Tensor:
-        """The distance from each row of u to the nearest row of ``reference``."""
+        """Return the distance from each row of u to the nearest row of a reference.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+        reference : Tensor of shape (references, width)
+            Raw index values, such as those of the source rows.
+
+        Returns
+        -------
+        Tensor of shape (rows,)
+            Distances in metric coordinates, as float64.
+        """
         # Each value once: a tree of very many equal points is a list, and slow.
         points = self._wrap_coordinates(subsample(reference))
         points = np.unique(points)[:, None] if self.width == 1 else np.unique(points, axis=0)
@@ -116,7 +239,18 @@ class Space(ABC):
         return filled(len(u), nearest_distance)
 
     def mean(self, u: Tensor) -> Tensor:
-        """The mean through the embedding, shape ``(1, width)``: circular where u is."""
+        """Return the mean of u through the embedding: circular where the index is.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (1, width)
+            One raw index value.
+        """
         return self.unembed(self.embed(u).mean(0, keepdim=True))
 
     def _wrap_coordinates(self, u: Tensor) -> np.ndarray[Any, Any]:
@@ -130,7 +264,7 @@ class Space(ABC):
 
 
 class ColumnSpace(Space):
-    """A space of one raw column."""
+    """A space of one raw column: what `Line` and `Periodic` share."""
 
     @property
     @abstractmethod
@@ -147,7 +281,7 @@ class ColumnSpace(Space):
 
 
 def equal_width_bins(u: Tensor, low: float, high: float, count: int) -> Bins:
-    """``count`` cells of one width from low to high; rows beyond fall into the outer ones."""
+    """Return ``count`` cells of equal width; rows outside low to high fall into the outer ones."""
     edges = torch.linspace(low, high, count + 1, dtype=torch.float64)
 
     def cells(part: slice) -> Tensor:

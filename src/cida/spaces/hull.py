@@ -17,10 +17,29 @@ Array = np.ndarray[Any, Any]
 
 
 def is_outside_hull(space: Space, u: Tensor, reference: Tensor) -> Tensor:
-    """Which rows of u are no mixture ``sum_i w_i r_i``, ``w >= 0``, ``sum w = 1``, of references r.
+    """Tell which rows of u are no mixture ``sum_i w_i r_i``, ``w >= 0``, ``sum w = 1``, of rows r.
 
     Section 5.4 of the paper: a target outside the convex hull of the source is extrapolation. One
-    linear programme for each distinct row, in the scaled coordinates of the space.
+    linear program is solved for each distinct row, in the metric coordinates of the space.
+
+    Parameters
+    ----------
+    space : Space
+        The space of the index; no column may be periodic.
+    u : Tensor of shape (rows, width)
+        Raw index values.
+    reference : Tensor of shape (references, width)
+        The rows r whose convex hull is meant, such as those of the source.
+
+    Returns
+    -------
+    Tensor of shape (rows,)
+        True where a row lies outside the hull.
+
+    Raises
+    ------
+    ValueError
+        If a column is periodic, since a circle has no convex hull, or the reference is empty.
     """
     if any(space.periods):
         raise ValueError(

@@ -21,10 +21,28 @@ __all__ = ["Line"]
 
 @dataclass(frozen=True)
 class Line(ColumnSpace):
-    """u on the real line: age, depth, time. ``coordinate = (u - centre) / scale``.
+    """``coordinate = (u - centre) / scale``: an index on the real line, such as age, depth or time.
 
-    ``fit`` sets centre and scale to the mean and standard deviation, so that V[u] = 1 and one
-    value of lambda_d means the same for years and for seconds.
+    `fit` sets centre and scale to the mean and standard deviation of u, so that V[u] = 1 and a
+    value of ``lambda_d`` means the same for years and for seconds. The embedding is the coordinate
+    itself.
+
+    Parameters
+    ----------
+    centre : float, default 0.0
+        The raw value at coordinate 0.
+    scale : float, default 1.0
+        Raw units per unit of the coordinate.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cida import Line
+    >>> space = Line().fit(torch.tensor([[20.0], [40.0], [60.0]]))
+    >>> space.centre
+    40.0
+    >>> space.embed(torch.tensor([[40.0]]))
+    tensor([[0.]])
     """
 
     centre: float = 0.0

@@ -17,10 +17,29 @@ __all__ = ["Periodic"]
 
 @dataclass(frozen=True)
 class Periodic(ColumnSpace):
-    """u on a circle: degrees (360), hours (24), days of the year (365.25).
+    """``embedding = (cos, sin)(2 pi u / period)``: an index on a circle, such as angles or hours.
 
-    ``coordinate = 2 pi (u mod period) / period``, ``embedding = (cos, sin)`` of it,
-    distance = the shorter arc in radians.
+    The coordinate is ``2 pi (u mod period) / period`` and the distance is the shorter arc, in
+    radians. The embedding has no jump where one period ends and the next begins.
+
+    Parameters
+    ----------
+    period : float
+        Length of one turn in raw units: 360 for degrees, 24 for hours, 365.25 for days of the year.
+
+    Raises
+    ------
+    ValueError
+        If the period is not a positive finite number.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from cida import Periodic
+    >>> hours = Periodic(24)
+    >>> near_midnight = hours.distance(torch.tensor([[23.0]]), torch.tensor([[1.0]]))
+    >>> round(float(near_midnight) * 24 / (2 * torch.pi), 3)
+    2.0
     """
 
     period: float
@@ -66,7 +85,20 @@ class Periodic(ColumnSpace):
         return torch.remainder(positions, self.period)[:, None]
 
     def make_bins(self, u: Tensor, count: int) -> Bins:
-        """Cells along the arc that the rows cover; ``hi`` passes the period where a cell wraps."""
+        """Cells along the arc that the rows cover; ``upper`` exceeds the period where a cell wraps.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, 1)
+            Raw index values.
+        count : int
+            How many cells to make.
+
+        Returns
+        -------
+        Bins
+            The cell of each row, and the bounds of each cell.
+        """
         start, length = self._covered_arc(u, count)
 
         def arc_positions(part: slice) -> Tensor:

@@ -18,10 +18,27 @@ __all__ = ["Product"]
 
 @dataclass(frozen=True)
 class Product(Space):
-    """Several index columns at once: latitude and longitude, age and hour of day.
+    """Several index columns at once, such as latitude and longitude, or age and hour of day.
 
-    The distance is Euclidean over the distances of the parts; anchors are k-means centres in
-    that metric, since a grid grows with the power of the width.
+    The distance is Euclidean over the distances of the parts. Anchors are k-means centres in that
+    metric, since the size of a grid grows exponentially with the number of columns.
+
+    Parameters
+    ----------
+    parts : sequence of Space
+        One space for each column of the index (or group of columns), in order.
+
+    Raises
+    ------
+    ValueError
+        If there are no parts.
+
+    Examples
+    --------
+    >>> from cida import Line, Periodic, Product
+    >>> space = Product([Line(), Periodic(24)])
+    >>> space.width, space.embedding_width
+    (2, 3)
     """
 
     parts: tuple[Space, ...]
@@ -68,7 +85,20 @@ class Product(Space):
         return _k_means(self, u.double()[evenly_spaced(len(u), MAX_ANCHOR_ROWS)], count)
 
     def make_bins(self, u: Tensor, count: int) -> Bins:
-        """The cells of the k-means centres; ``lo`` and ``hi`` bound the rows of each in a box."""
+        """Divide rows by their nearest k-means centre; bounds are the box around a cell's rows.
+
+        Parameters
+        ----------
+        u : Tensor of shape (rows, width)
+            Raw index values.
+        count : int
+            How many cells to make.
+
+        Returns
+        -------
+        Bins
+            The cell of each row, and the bounds of each cell. Empty cells are left out.
+        """
         centres = self.make_anchors(u, count)
 
         def nearest_center(part: slice) -> Tensor:
