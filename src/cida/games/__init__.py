@@ -1,4 +1,4 @@
-"""The games: who minimises what."""
+"""The games, one a file: who minimises what, in which order."""
 
 from cida.errors import did_you_mean
 from cida.games.adda import ADDA
@@ -47,7 +47,23 @@ GAMES: dict[str, type[Game]] = {
 
 
 def get_game_class(game: object) -> type[Game]:
-    """A game's class from its short name, or the class itself."""
+    """Return a game's class from its short name, or the class itself.
+
+    Parameters
+    ----------
+    game : str or type
+        A name in ``GAMES``, such as "adversarial", or a subclass of `Game`.
+
+    Returns
+    -------
+    type
+        A subclass of `Game`.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
     if isinstance(game, type) and issubclass(game, Game):
         return game
     if isinstance(game, str) and game in GAMES:

@@ -1,4 +1,4 @@
-"""ADDA: one merged source against one merged target, in two halves."""
+"""ADDA: the merged source against the merged target, in two phases."""
 
 from __future__ import annotations
 
@@ -19,13 +19,20 @@ __all__ = ["ADDA"]
 
 
 class ADDA(MinimaxGame[BinaryDomainClassifier]):
-    """First ``min_{E,F} V_p``; then E_s = E stands still, and ``min_E -log P(D(E(x^t)) = source)``.
+    """First ``min_{E,F} V_p``; then E_s = E is frozen, and ``min_E -log P(D(E(x^t)) = source)``.
 
-    Adversarial discriminative domain adaptation (Tzeng et al., CVPR 2017): the encoder of the
-    target starts as the source's, and learns to be taken for it, by the loss with inverted labels.
-    The index is merged into two groups. The predictor stays as the source left it. The trained
-    model has the target's encoder, for source rows too. Under the ``ceiling`` the encoder moves
-    only while the discriminator tells the groups apart, below log 2.
+    Adversarial discriminative domain adaptation (Tzeng et al., CVPR 2017): the target's encoder
+    starts as the source's and learns to be mistaken for it, by the loss with inverted labels. The
+    index is merged into two groups. The predictor stays as the source left it. The trained model
+    uses the target's encoder, for source rows too. Under the ``ceiling`` the encoder moves only
+    while the discriminator can tell the groups apart, that is, while its loss is below log 2.
+
+    Parameters
+    ----------
+    *players : Any
+        As for `DANN`.
+    **settings : Any
+        As for `DANN`.
     """
 
     pretraining_share = 0.5  # the share of the rounds before the target's turn
@@ -43,7 +50,7 @@ class ADDA(MinimaxGame[BinaryDomainClassifier]):
             self._freeze_source_encoder()
 
     def _freeze_source_encoder(self) -> None:
-        """From here on the source's encoder stands still."""
+        """Keep a frozen copy of the encoder for the source rows."""
         self.source_encoder = copy.deepcopy(self.encoder).requires_grad_(False).eval()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
@@ -76,7 +83,7 @@ class ADDA(MinimaxGame[BinaryDomainClassifier]):
         with freeze(self.discriminator):
             logits = self.discriminator(z)
         value = self.discriminator.score(logits, is_target_row).detach()
-        # Inverted labels: the loss of the belief that target rows are source rows.
+        # Inverted labels: the loss of calling target rows source rows.
         inverted_loss = mean_over_ranks(nn.functional.softplus(logits[is_target_row]))
         is_below_ceiling = not self.ceiling or float(value) < BINARY_CEILING
         yield Move(

@@ -20,11 +20,32 @@ __all__ = ["Adversarial"]
 class Adversarial(MinimaxGame[Discriminator]):
     """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_d(D, E), c*)`` (eq. 1, under the ceiling).
 
-    With the head `L2` it is CIDA, with `Gaussian` PCIDA, with `Histogram` the head that sees all
-    moments. c* is the loss of the best belief that ignores z. No encoder can push a discriminator
-    that plays well beyond it, so above c* the encoder would only be exploiting one that lags:
-    there it takes no adversarial gradient. ``ceiling=False`` gives the plain eq. 1. In each round
-    the discriminator makes ``discriminator_steps`` moves on the same encodings.
+    With the head `L2` it is CIDA, with `Gaussian` PCIDA, and with `Histogram` all moments of p(u|z)
+    are aligned. The ceiling c* is the loss of the best parameters that ignore z. No encoder can
+    push an optimal discriminator above it, so above c* the encoder would only exploit a
+    discriminator that lags behind: there it gets no adversarial gradient. ``ceiling=False`` gives
+    the plain eq. 1.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    discriminator : Discriminator
+        D, built for the width of z.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the discriminator in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above the ceiling c*.
     """
 
     uses_head = True
@@ -36,11 +57,11 @@ class Adversarial(MinimaxGame[Discriminator]):
 
     @staticmethod
     def discriminator_input_width(encoding_width: int, output_width: int) -> int:
-        """How many numbers the discriminator sees of a row."""
+        """Number of columns that the discriminator sees of a row."""
         return encoding_width
 
     def discriminator_input(self, z: Tensor, batch: Batch) -> Tensor:
-        """What the discriminator sees of these rows: their encodings."""
+        """Return what the discriminator sees of these rows: their encodings."""
         return z
 
     def enter_stage(self, dataset: IndexedDataset, active: Tensor, weights: Tensor) -> None:

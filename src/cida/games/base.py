@@ -1,4 +1,4 @@
-"""What every game is: players, and a round of moves."""
+"""The contract of a game: its players, and the moves of a round."""
 
 from __future__ import annotations
 
@@ -32,20 +32,71 @@ PredictionLoss = Callable[[Tensor, Tensor], Tensor]
 
 
 def cross_entropy(output: Tensor, y: Tensor) -> Tensor:
-    """``L_p`` for classes: minus the log probability of the label, one number a row."""
+    """``L_p = -log p(y)``: the prediction loss for classes, one number a row.
+
+    Parameters
+    ----------
+    output : Tensor of shape (rows, classes)
+        Logits.
+    y : Tensor of shape (rows,)
+        Class numbers.
+
+    Returns
+    -------
+    Tensor of shape (rows,)
+        The loss of each row.
+    """
     return nn.functional.cross_entropy(output, y, reduction="none")
 
 
 def squared_error(output: Tensor, y: Tensor) -> Tensor:
-    """``L_p`` for numbers: the squared error summed over outputs, one number a row."""
+    """``L_p = |output - y|^2``: the prediction loss for numbers, one number a row.
+
+    Parameters
+    ----------
+    output : Tensor of shape (rows, outputs)
+        Predictions.
+    y : Tensor of shape (rows, outputs)
+        Labels.
+
+    Returns
+    -------
+    Tensor of shape (rows,)
+        The squared error of each row, summed over outputs.
+    """
     return (output - y).square().sum(1)
 
 
 @dataclass(frozen=True)
 class GameParts:
-    """What games are assembled from; each takes what it has a use for.
+    """What a game is assembled from; each game takes the parts that it needs.
 
-    ``discriminator`` is not built yet: the game says what it will see, ``u`` are the rows of u.
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    space : Space
+        The fitted space of the index.
+    u : Tensor of shape (rows, width)
+        Raw index values of all rows, for anchors and the marginal fit.
+    encoding_width : int
+        Number of columns of z.
+    output_width : int
+        Number of columns of the predictor's output.
+    discriminator : Discriminator
+        A discriminator that is not built yet: the game decides what its input is.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the discriminator in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above the ceiling.
     """
 
     encoder: nn.Module
@@ -62,17 +113,25 @@ class GameParts:
     ceiling: bool = True
 
     def build_adversary(self, output_width: int) -> nn.Module:
-        """A network on z of the discriminator's capacity, for an adversary that is none."""
+        """Return a network on z with the discriminator's capacity, for other adversaries."""
         body, features = self.discriminator.make_body(self.encoding_width)
         return nn.Sequential(body, nn.Linear(features, output_width))
 
 
 @dataclass(frozen=True)
 class Move:
-    """One player's turn: the named losses whose sum its parameters step down on.
+    """One optimiser step of one player: the losses whose sum it minimises.
 
-    ``figures`` are the losses to show, before any sign or factor; ``ceilings`` what they are
-    to be read against.
+    Parameters
+    ----------
+    player : str
+        A key of `Game.player_parameters`.
+    losses : mapping of str to Tensor
+        Named losses; the player takes a step down their sum.
+    metrics : mapping of str to Tensor, optional
+        Losses to report, before any sign or factor.
+    ceilings : mapping of str to Tensor, optional
+        The values that metrics of the same name are compared with.
     """
 
     player: str
@@ -82,18 +141,48 @@ class Move:
 
     @property
     def total_loss(self) -> Tensor:
+        """The sum of the losses."""
         first, *rest = self.losses.values()
         return sum(rest, start=first)
 
 
 class Game(nn.Module, ABC):
-    """Holds the players; deals the moves of a round. It knows no epochs, devices or files.
+    """The players, and the moves of each round; it knows no epochs, devices or files.
 
-    A round is given two batches since eq. 1 has two expectations: ``source`` is drawn from the
-    labelled rows (E^s), ``everyone`` from all active rows (E).
+    A round gets two batches since eq. 1 has two expectations: ``source`` is drawn from the labelled
+    rows (E^s) and ``pooled`` from all active rows (E). The encoder is called as ``encoder(x,
+    index)`` with the embedded index, or as ``encoder(x)`` if ``index_in_encoder`` is false. Each
+    player can be any ``nn.Module``. A subclass defines `moves`.
 
-    The encoder is called as ``encoder(x, index)``, with the embedding of u, or as ``encoder(x)``
-    where ``index_in_encoder`` is false. Any ``nn.Module`` can take the place of each player.
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+
+    Attributes
+    ----------
+    newest_share : float
+        Share of the pooled batch to draw from the rows that the last curriculum stage added.
+    min_curriculum : float
+        Share of the steps over which the curriculum widens if the user names none.
+    default_lambda : float
+        ``lambda_d`` if the user names none.
+    uses_head : bool
+        Whether the discriminator's distribution of u is used, and not only its body.
+    conditional : bool
+        Whether z may depend on u as far as predictions do.
+
+    See Also
+    --------
+    cida.check : Tests whether a game of your own keeps the contract.
     """
 
     def __init__(
@@ -113,7 +202,18 @@ class Game(nn.Module, ABC):
 
     @classmethod
     def assemble(cls, parts: GameParts) -> Self:
-        """This game, from parts that were made for the data."""
+        """Make this game from parts that were built for the data.
+
+        Parameters
+        ----------
+        parts : GameParts
+            Networks, space and settings.
+
+        Returns
+        -------
+        Game
+            A game that is ready to train.
+        """
         return cls(
             parts.encoder,
             parts.predictor,
@@ -124,47 +224,136 @@ class Game(nn.Module, ABC):
 
     @abstractmethod
     def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
-        """The moves of one round, in order; the trainer makes each before it asks for the next."""
+        """Yield the moves of one round; the trainer takes each step before it asks for the next.
+
+        Parameters
+        ----------
+        source : Batch
+            Labelled rows.
+        pooled : Batch
+            Rows drawn from all active ones; labels of target rows are zero.
+
+        Yields
+        ------
+        Move
+            The next step.
+        """
 
     def player_parameters(self) -> dict[str, list[nn.Parameter]]:
-        """The parameters that step at each player's turn, by the player's name."""
+        """Return the parameters of each player, by the player's name.
+
+        Returns
+        -------
+        dict of str to list of torch.nn.Parameter
+            What is updated at each player's move.
+        """
         return {"encoder": [*self.encoder.parameters(), *self.predictor.parameters()]}
 
-    # Wishes to the trainer: the share of ``everyone`` to be drawn from the rows that the last stage
-    # added, and the share of the steps to widen the range over where the user names none.
+    # Facts about the class that the trainer and the estimators read; see the docstring.
     newest_share = 0.0
     min_curriculum = 0.0
-    default_lambda = 1.0  # lambda_d where the user names none
-    uses_head = False  # whether the discriminator's belief is played against, not just its body
-    conditional = False  # whether z may depend on u as far as predictions do
+    default_lambda = 1.0
+    uses_head = False
+    conditional = False
 
     def enter_stage(self, dataset: IndexedDataset, active: Tensor, weights: Tensor) -> None:
-        """Called when the active rows change, with their numbers and the sampler's weights."""
+        """React to a new set of active rows; called at the start of each curriculum stage.
+
+        Parameters
+        ----------
+        dataset : IndexedDataset
+            All rows.
+        active : Tensor of int
+            Numbers of the active rows.
+        weights : Tensor of float
+            How often the sampler draws each active row.
+        """
 
     def set_progress(self, fraction: float) -> None:
-        """Called before each round with the share of all rounds that is done."""
+        """React to the progress of training; called before each round.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of all rounds that is done.
+        """
 
     def state(self) -> dict[str, Tensor]:
-        """All that the game has learnt; one that remembers more than its modules adds it here."""
+        """Return everything that the game has learned.
+
+        A game that remembers more than its modules hold adds it here.
+
+        Returns
+        -------
+        dict of str to Tensor
+            Values for `restore`.
+        """
         return dict(self.state_dict())
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Takes back what `state` gave."""
+        """Restore what `state` returned.
+
+        Parameters
+        ----------
+        state : mapping of str to Tensor
+            What `state` returned.
+        """
         self.load_state_dict(state)
 
     def encode(self, x: Tensor, u: Tensor, encoder: nn.Module | None = None) -> Tensor:
-        """``z = E(x, u)``, or ``E(x)`` where the index is not an input; E may be another's."""
+        """``z = E(x, u)``, or ``E(x)`` if the index is not an input.
+
+        Parameters
+        ----------
+        x : Tensor
+            Inputs.
+        u : Tensor of shape (rows, width)
+            Raw index values.
+        encoder : torch.nn.Module, optional
+            Another encoder than the game's own.
+
+        Returns
+        -------
+        Tensor of shape (rows, encoding_width)
+            The encodings.
+        """
         index_inputs = [self.space.embed(u).to(x.dtype)] if self.index_in_encoder else []
         z: Tensor = (encoder or self.encoder)(x, *index_inputs)
         return z
 
     def predict(self, x: Tensor, u: Tensor) -> Tensor:
-        """``F(E(x, u))``: the raw output of the predictor."""
+        """``F(E(x, u))``: the raw output of the predictor.
+
+        Parameters
+        ----------
+        x : Tensor
+            Inputs.
+        u : Tensor of shape (rows, width)
+            Raw index values.
+
+        Returns
+        -------
+        Tensor of shape (rows, output_width)
+            Logits or predicted numbers.
+        """
         output: Tensor = self.predictor(self.encode(x, u))
         return output
 
     def mean_prediction_loss(self, z: Tensor, batch: Batch) -> Tensor:
-        """``V_p``: the weighted mean prediction loss of source rows with encodings z."""
+        """``V_p``: the weighted mean prediction loss of source rows with encodings z.
+
+        Parameters
+        ----------
+        z : Tensor of shape (rows, encoding_width)
+            Encodings of the source rows.
+        batch : Batch
+            The source rows.
+
+        Returns
+        -------
+        Tensor
+            One number.
+        """
         return mean_over_ranks(batch.weight * self.prediction_loss(self.predictor(z), batch.y))
 
 

@@ -1,4 +1,4 @@
-"""What ADDA, CUA and DANN share: a discriminator between two merged groups of rows."""
+"""What ADDA, CUA and DANN share: a discriminator between two groups of rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cida.distributed import mean_over_ranks
 
 __all__ = ["BINARY_CEILING", "BinaryDomainClassifier", "balanced_mean"]
 
-# The loss of the best belief that ignores z, where both sides count the same.
+# The loss of the best constant prediction, where both groups have the same weight.
 BINARY_CEILING = math.log(2)
 
 
 class BinaryDomainClassifier(nn.Module):
-    """``D(z)``: the log odds that a row is on the second side; no index, just two groups.
+    """``D(z)``: the log odds that a row belongs to the second group; the index is not used.
 
-    Scored by the cross entropy with both sides counted the same, whatever their numbers.
+    Scored by the cross entropy, with the same weight for both groups whatever their sizes.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -29,11 +29,11 @@ class BinaryDomainClassifier(nn.Module):
         return logits
 
     def loss(self, z: Tensor, second: Tensor) -> Tensor:
-        """``V_d``: the cross entropy of the rows, ``second`` where they are on that side."""
+        """``V_d``: the cross entropy of the rows; ``second`` marks those of the second group."""
         return self.score(self(z), second)
 
     def score(self, logits: Tensor, second: Tensor) -> Tensor:
-        """The loss of log odds that are at hand."""
+        """The loss of log odds that were computed before."""
         row_losses = nn.functional.binary_cross_entropy_with_logits(
             logits, second.to(logits.dtype), reduction="none"
         )
@@ -41,6 +41,6 @@ class BinaryDomainClassifier(nn.Module):
 
 
 def balanced_mean(values: Tensor, second: Tensor) -> Tensor:
-    """The mean of the two sides' means; a side without rows counts as 0."""
+    """The mean of the two groups' means; a group without rows counts as 0."""
     second_weight = second.to(values.dtype)
     return (mean_over_ranks(values, 1 - second_weight) + mean_over_ranks(values, second_weight)) / 2

@@ -15,10 +15,31 @@ __all__ = ["Conditional"]
 class Conditional(Adversarial):
     """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_d(D, (E, F)), c*)``: CDANN with hard bins.
 
-    The discriminator's evidence is ``(z, F(z))``, the encoding beside the predicted probabilities
-    (or numbers), as in the conditional adversarial network of Zhao et al. (ICML 2017). The
-    prediction is evidence alone: no adversarial gradient passes through it, so that the encoder
-    is asked to hide what z says about u beyond what the prediction says.
+    The discriminator sees ``(z, F(z))``, the encoding and the predicted probabilities (or numbers),
+    as in the conditional adversarial network of Zhao et al. (ICML 2017). No adversarial gradient
+    passes through the prediction, so that the encoder hides what z says about u beyond the
+    prediction.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    discriminator : Discriminator
+        D, built for the width of z and of the prediction.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the discriminator in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above the ceiling c*.
     """
 
     conditional = True

@@ -24,8 +24,15 @@ class CUA(MinimaxGame[BinaryDomainClassifier]):
 
     Continuous unsupervised adaptation (Bobu et al., 2018). Each stage of the curriculum adds a bin:
     D tells its rows from all known ones, and E hides the difference. When the next stage begins,
-    the bin's labels are predicted once and remembered; from then on its rows are replayed with
-    them (V_r, the prediction loss on remembered labels) and count as known.
+    the bin's labels are predicted once and remembered; from then on its rows are replayed with them
+    (V_r, the prediction loss on remembered labels) and count as known.
+
+    Parameters
+    ----------
+    *players : Any
+        As for `DANN`.
+    **settings : Any
+        As for `DANN`.
     """
 
     newest_share = 0.5
@@ -63,7 +70,7 @@ class CUA(MinimaxGame[BinaryDomainClassifier]):
     def _prediction_losses(
         self, z_source: Tensor, source: Batch, z: Tensor, pooled: Batch
     ) -> dict[str, Tensor]:
-        """``V_p``, and ``V_r``: the mean loss of target rows on the labels remembered of them."""
+        """``V_p``, and ``V_r``: the mean loss of target rows on their remembered labels."""
         is_remembered, labels = self.memory.replay_labels(pooled)
         output = self.predictor(torch.cat([z_source, z[is_remembered]]))
         row_losses = self.prediction_loss(output, torch.cat([source.y, labels]))

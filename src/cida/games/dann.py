@@ -19,9 +19,30 @@ __all__ = ["DANN"]
 class DANN(MinimaxGame[BinaryDomainClassifier]):
     """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_d(D, E), log 2)``: source or target, no index.
 
-    Domain-adversarial training (Ganin et al., JMLR 2016) as it was first written, for two domains:
-    all source rows against all target rows. With more domains it is the `Adversarial` game with a
+    Domain-adversarial training (Ganin et al., JMLR 2016) in its original form for two domains: all
+    source rows against all target rows. With more domains it is the `Adversarial` game with a
     `Histogram` of hard bins.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    discriminator : BinaryDomainClassifier
+        D, source against target.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the discriminator in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above log 2.
     """
 
     @classmethod

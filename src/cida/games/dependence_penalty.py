@@ -1,4 +1,4 @@
-"""Games without an adversary: the encoder pays for what z still says about u."""
+"""Games without an adversary: the encoder pays for what z still reveals about u."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["HSIC", "DependencePenalty", "DistanceCorrelation"]
 
 
 class DependencePenalty(Game):
-    """``min_{E,F} V_p(E, F) + lambda_d dep(z, u)``: a measure of dependence in D's place.
+    """``min_{E,F} V_p(E, F) + lambda_d dep(z, u)``: a measure of dependence in place of D.
 
-    One player, so nothing lags and nothing cycles; there is no ceiling since the least dependence
-    is 0. A subclass says what ``dep`` is (``measure``). It is taken on the rows of ``everyone``;
-    fewer than four of them say nothing about dependence, and cost nothing.
+    With a single player nothing lags behind and nothing cycles. There is no ceiling since the least
+    dependence is 0. A subclass defines `measure_dependence`. It is computed on the rows of the
+    pooled batch; with fewer than four of them the penalty is 0.
 
-    u is seen through the embedding of its space. On a circle that makes distances chords: under
-    the length of the arc two dependent variables can have a distance covariance of zero, since
-    arcs are not of strong negative type (Lyons, 2020), while chords are Euclidean.
+    u enters through the embedding of its space. On a circle that makes distances chords: with arc
+    lengths two dependent variables can have a distance covariance of zero, since arcs are not of
+    strong negative type (Lyons, 2020), while chords are Euclidean.
     """
 
     default_lambda = 10.0  # a measure between 0 and 1 is small beside a log loss
@@ -82,6 +82,21 @@ class DistanceCorrelation(DependencePenalty):
     The bias-corrected squared distance correlation (Szekely and Rizzo, 2014), see
     `cida.dependence.distance_correlation`. It does not change with the scale of z, so that the
     encoder cannot win by shrinking it.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the penalty.
     """
 
     def measure_dependence(self, z: Tensor, index: Tensor) -> Tensor:
@@ -91,9 +106,24 @@ class DistanceCorrelation(DependencePenalty):
 class HSIC(DependencePenalty):
     """``min_{E,F} V_p(E, F) + lambda_d HSIC(z, u) / sqrt(HSIC(z, z) HSIC(u, u))``.
 
-    The normalised Hilbert-Schmidt independence criterion, see `cida.dependence.normalised_hsic`:
-    between 0 and 1 like the distance correlation, so that lambda_d means the same in both games.
-    Its kernel is local, and sees fine patterns of u better than far trends.
+    The normalised Hilbert-Schmidt independence criterion, see `cida.dependence.normalized_hsic`:
+    between 0 and 1 like the distance correlation, so that ``lambda_d`` means the same in both
+    games. Its kernel is local: it detects fine patterns of u better than long trends.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the penalty.
     """
 
     def measure_dependence(self, z: Tensor, index: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The game for labels that depend on u: z hides only what the prediction does not say."""
+"""The game for labels that depend on u: z hides only what the prediction does not reveal."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["GivenPrediction", "ResidualDiscriminator"]
 
 
 class ResidualDiscriminator(nn.Module):
-    """``B(yhat)`` and ``D(z, yhat) = B(yhat) + R(z, yhat)``: beliefs before z is seen, and after.
+    """``B(yhat)`` and ``D(z, yhat) = B(yhat) + R(z, yhat)``: parameters without z, and with it.
 
-    R has nothing to learn where z adds nothing to the prediction. A second belief made from
-    scratch would read the same news from z and from yhat alike, and the encoder would be asked to
-    hide its half. B is R's twin, shown zeros for z, so that a body of the user's own fits both.
+    R has nothing to learn where z adds nothing to the prediction. A second head made from scratch
+    would read the same information from z and from yhat alike, and the encoder would have to hide
+    its half. B is a copy of R that gets zeros for z, so that a body of the user's own fits both.
     """
 
     def __init__(self, head: Discriminator) -> None:
@@ -32,7 +32,7 @@ class ResidualDiscriminator(nn.Module):
         self.beyond = head
 
     def losses(self, z: Tensor, yhat: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """``V_D`` and ``V_B``: how badly each of the two beliefs fits the target."""
+        """``V_D`` and ``V_B``: the mean losses of the two heads."""
         reference_params = self.reference(torch.cat([torch.zeros_like(z), yhat], dim=1))
         params = reference_params.detach() + self.beyond(torch.cat([z, yhat], dim=1))
         score = self.reference.score
@@ -44,12 +44,33 @@ class ResidualDiscriminator(nn.Module):
 class GivenPrediction(MinimaxGame[ResidualDiscriminator]):
     """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_D, V_B)``: z independent of u given yhat.
 
-    The loss V_B of the best belief that sees the prediction alone takes the place of the ceiling:
-    with a log loss ``V_B - V_D = I(z; u | yhat)`` where both beliefs are at their best. Where the
-    label depends on u (section 4.2.2) the prediction may say what it says about u, and the encoder
-    hides the rest. yhat is the predicted class, or the predicted numbers in a regression; no
-    gradient passes through it. It is the class alone, not its probability: given that, all of a
-    z that is the log odds would count as said.
+    The ceiling is V_B, the loss of the best head that sees only the prediction: with a log loss
+    ``V_B - V_D = I(z; u | yhat)`` where both heads are optimal. Where the label depends on u
+    (section 4.2.2) the prediction may reveal u, and the encoder hides the rest. yhat is the
+    predicted class, or the predicted numbers in a regression; no gradient passes through it. It is
+    the class and not its probability: given the probability, a z that equals the log odds would
+    hide nothing.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    discriminator : ResidualDiscriminator
+        B and D.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the discriminator in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above V_B.
     """
 
     conditional = True

@@ -24,9 +24,9 @@ def margin_disparity(
     target_classes: Tensor,
     margin_factor: float,
 ) -> Tensor:
-    """``gamma E^s[-log p'_h] + E^t[-log(1 - p'_h)]``: p' of the class h that F says.
+    """``gamma E^s[-log p'_h] + E^t[-log(1 - p'_h)]``: p' of the class h that F predicts.
 
-    Low where the auxiliary classifier agrees with F on the source and not on the target.
+    Low where the auxiliary classifier agrees with F on the source and disagrees on the target.
     """
     source_loss = mean_over_ranks(cross_entropy(source_logits, source_classes))
     other_logits = target_logits.scatter(1, target_classes[:, None], -torch.inf)
@@ -35,13 +35,34 @@ def margin_disparity(
 
 
 class MDD(MinimaxGame[nn.Module]):
-    """``min_{E,F} max_{F'} V_p(E, F) - lambda_d min(V_m, c*)``, V_m the `disparity` of F' and F.
+    """``min_{E,F} max_{F'} V_p(E, F) - lambda_d min(V_m, c*)``, V_m the disparity of F' and F.
 
     ``V_m = gamma E^s[-log p'_h] + E^t[-log(1 - p'_h)]``: margin disparity discrepancy (Zhang et
-    al., ICML 2019), with ``gamma`` the margin factor, h the class that F says and p' the
-    probabilities of the auxiliary classifier F'. Source and target are merged. Where the two look
-    alike, the best p'_h is gamma / (1 + gamma) everywhere, which gives the ceiling
-    ``c* = (1 + gamma) log(1 + gamma) - gamma log(gamma)``.
+    al., ICML 2019), with the margin factor gamma, the class h that F predicts and the probabilities
+    p' of the auxiliary classifier F'. Source and target are merged. Where the two look alike, the
+    best p'_h is gamma / (1 + gamma) everywhere, which gives the ceiling ``c* = (1 + gamma) log(1 +
+    gamma) - gamma log(gamma)``.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the logits.
+    discriminator : torch.nn.Module
+        F', the auxiliary classifier.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row; it must be the cross entropy.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the auxiliary classifier in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above c*.
     """
 
     margin_factor = 4.0

@@ -1,4 +1,4 @@
-"""What every game with an adversary shares."""
+"""What all games with one adversary share."""
 
 from __future__ import annotations
 
@@ -27,11 +27,32 @@ A = TypeVar("A", bound=nn.Module)
 
 
 class MinimaxGame(Game, Generic[A]):
-    """``min_{E,F} max_D V_p(E, F) - lambda_d min(V, c*)``: one player, D, against the encoder.
+    """``min_{E,F} max_D V_p(E, F) - lambda_d min(V, c*)``: encoder and predictor against D.
 
     In each round D makes ``discriminator_steps`` moves on the same encodings. With the ``ceiling``
-    the encoder takes no adversarial gradient where V is above c*. A subclass says what D is
-    (``make_adversary``) and deals the moves.
+    the encoder gets no adversarial gradient where V is above c*. A subclass defines
+    `make_adversary` and `moves`, usually with the help of `minimax_moves`.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    discriminator : torch.nn.Module
+        D, the adversary.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the discriminator in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above the ceiling c*.
     """
 
     discriminator: A
@@ -71,7 +92,7 @@ class MinimaxGame(Game, Generic[A]):
     @classmethod
     @abstractmethod
     def make_adversary(cls, parts: GameParts) -> A:
-        """D, for these parts."""
+        """Make D for these parts."""
 
     def player_parameters(self) -> dict[str, list[nn.Parameter]]:
         return {
@@ -80,7 +101,7 @@ class MinimaxGame(Game, Generic[A]):
         }
 
     def encode_source_and_target(self, source: Batch, pooled: Batch) -> tuple[Tensor, Tensor]:
-        """z of the source batch, and the same followed by that of the target rows of everyone."""
+        """Return z of the source batch, and the same followed by z of the pooled target rows."""
         z_both = self.encode(*concatenate(source, pooled))
         z_source, z = torch.split(z_both, [len(source), len(pooled)])
         return z_source, torch.cat([z_source, z[~pooled.labelled]])
@@ -92,7 +113,7 @@ class MinimaxGame(Game, Generic[A]):
         loss_fn: Callable[[Tensor], Tensor],
         ceiling: Tensor | float,
     ) -> Iterator[Move]:
-        """A round's moves: D's, on what it sees, then the encoder's with the prediction losses."""
+        """Yield the moves of D on its inputs, then the encoder's with the prediction losses."""
         for _ in range(self.discriminator_steps):
             yield Move("discriminator", {"discriminator": loss_fn(inputs.detach())})
 

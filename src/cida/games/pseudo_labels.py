@@ -1,4 +1,4 @@
-"""What a game remembers of the rows it has been through: their predicted labels."""
+"""Labels that a game predicted for target rows and keeps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _STATE_ATTRIBUTES = ("labels", "known", "reached")
 
 
 class PseudoLabelMemory:
-    """The labels of source rows, and of target rows from the stage after the one they came in.
+    """The labels of source rows, and of target rows from the stage after the one that added them.
 
-    When a stage of the curriculum begins, the labels of the rows that the last one added are
-    predicted once, and stay. No label of a target row is ever read.
+    When a stage of the curriculum begins, the labels of the rows that the previous one added are
+    predicted once and kept. No label of a target row is ever read.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class PseudoLabelMemory:
     def enter_stage(
         self, dataset: IndexedDataset, active: Tensor, predict: Callable[[Tensor, Tensor], Tensor]
     ) -> None:
-        """Keeps what ``predict(x, u)`` says of the rows that were reached before."""
+        """Keep what ``predict(x, u)`` returns for the rows that were active before."""
         if len(self.known) != len(dataset):
             self.labels, self.known = dataset.y.clone(), dataset.labelled.clone()
         pending = self.reached[~self.known[self.reached]]
@@ -52,11 +52,11 @@ class PseudoLabelMemory:
         return has_pseudo_label, self.labels[batch.row_ids[has_pseudo_label.cpu()]].to(batch.y)
 
     def state(self) -> dict[str, Tensor]:
-        """All of it, by names of its own."""
+        """Everything that is remembered, for `restore`."""
         return {f"memory.{name}": getattr(self, name) for name in _STATE_ATTRIBUTES}
 
     def restore(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Takes back what `state` gave, and gives back the rest."""
+        """Restore what `state` returned, and return the remaining entries."""
         for name in _STATE_ATTRIBUTES:
             setattr(self, name, state[f"memory.{name}"])
         return {name: t for name, t in state.items() if not name.startswith("memory.")}

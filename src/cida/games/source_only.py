@@ -1,4 +1,4 @@
-"""Source-Only: what a model does that never looks at the target."""
+"""Source-Only: a model that never sees the target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,20 @@ __all__ = ["SourceOnly"]
 class SourceOnly(Game):
     """``min_{E,F} V_p(E, F)``: eq. 1 with lambda_d = 0, the baseline of every table.
 
-    Only what is done to x before, such as scaling it over all rows, has seen the target.
+    Only what was done to x before, such as scaling it over all rows, has seen the target.
+
+    Parameters
+    ----------
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
     """
 
     def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
