@@ -24,9 +24,9 @@ from statistics import mean
 import torch
 
 from cida import Line
-from cida.benchmarks.catalogue import TASK_SPECS
-from cida.benchmarks.networks import ImageNetworks
-from cida.benchmarks.recipes import Recipe, build_recipes
+from cida.experiments.recipe_networks import ImageNetworks
+from cida.experiments.registry import TASK_SPECS
+from cida.experiments.spec import Recipe, build_recipes
 from cida.games import Adversarial, Move
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cida.benchmarks.catalogue import TASK_SPECS
-from cida.benchmarks.recipes import build_recipes
-from cida.datasets.sleep import NightDataset, open_cohort
+from cida.experiments.registry import TASK_SPECS
+from cida.experiments.sleep import NightDataset, open_cohort
+from cida.experiments.spec import build_recipes
 
 TASK = "sleep-intra/sof-extrapolation"
 OLDEST_SOURCE = 82

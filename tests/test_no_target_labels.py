@@ -12,17 +12,17 @@ import pytest
 import torch
 
 from cida import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
-from cida.benchmarks.catalogue import EXPERIMENTS
-from cida.benchmarks.recipes import build_recipes
-from cida.benchmarks.rotating import RotatingTaskData
-from cida.benchmarks.selection import SelectionTaskData
-from cida.benchmarks.tabular import TableTaskData
-from cida.benchmarks.toys import ToyTaskData
-from cida.benchmarks.worlds import SyntheticTaskData
 from cida.data import IndexedDataset
 from cida.datasets import make_drifting_regression, make_rotating_moons
-from cida.datasets.rotating import Digits
 from cida.discriminators import DISCRIMINATORS
+from cida.experiments.circle_sine.toy_tasks import ToyTaskData
+from cida.experiments.real_tables.table_tasks import TableTaskData
+from cida.experiments.registry import EXPERIMENTS
+from cida.experiments.rotating_mnist.rotating_dataset import Digits
+from cida.experiments.rotating_mnist.rotating_tasks import RotatingTaskData
+from cida.experiments.selection.model_bank import SelectionTaskData
+from cida.experiments.spec import build_recipes
+from cida.experiments.worlds.synthetic_tasks import SyntheticTaskData
 from cida.games import GAMES
 from cida.selection.validators import VALIDATORS
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks.sleep import (
+from cida.experiments.sleep import INDEX_NAMES, SleepStore
+from cida.experiments.sleep.sleep_data import (
     MAX_SCORED_SEGMENTS_PER_NIGHT,
     AgeRange,
     CohortSelection,
@@ -15,15 +16,14 @@ from cida.benchmarks.sleep import (
     SubjectGroup,
     draw_sleep_data,
 )
-from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
-from cida.datasets.sleep import INDEX_NAMES, SleepStore
-from cida.datasets.sleep.store import (
+from cida.experiments.sleep.sleep_store import (
     SegmentCounts,
     StoreEntry,
     StoreSettings,
     Subjects,
     write_store,
 )
+from cida.experiments.sleep.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
 
 TASKS = [pytest.param(b, id=b.name) for b in (*SLEEP_INTRA, *SLEEP_CROSS, *SLEEP_MULTI)]
 SHHS_EXTRAPOLATION = SLEEP_INTRA[0]

@@ -6,8 +6,13 @@ from dataclasses import replace
 import pytest
 from torch import nn
 
-from cida.benchmarks.recipes import build_recipes
-from cida.benchmarks.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI, SMALL_SIGNAL_NETWORKS
+from cida.experiments.sleep.sleep_tasks import (
+    SLEEP_CROSS,
+    SLEEP_INTRA,
+    SLEEP_MULTI,
+    SMALL_SIGNAL_NETWORKS,
+)
+from cida.experiments.spec import build_recipes
 
 # Tables 2, 3 and 4 as in the paper's source, without captions and rules.
 TABLE_2 = r"""

@@ -13,7 +13,7 @@ from cida.benchmarks.speed_images import (
     make_timing_digits,
     rotate_with_pil,
 )
-from cida.datasets.rotating import make_fresh_angle_dataset
+from cida.experiments.rotating_mnist.rotating_dataset import make_fresh_angle_dataset
 from cida.images import rotate_degrees
 
 

@@ -14,12 +14,12 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from cida.benchmarks.recipes import build_recipes
-from cida.benchmarks.rotating import ROTATING_DIGITS
-from cida.benchmarks.samples import select_display_rows
-from cida.benchmarks.views import take_snapshot
 from cida.datasets import make_circle, make_drifting_regression, make_hours, make_plane
 from cida.estimators import CIDAClassifier, CIDARegressor, CidaWarning
+from cida.experiments.display_rows import take_snapshot
+from cida.experiments.rotating_mnist.rotating_tasks import ROTATING_DIGITS
+from cida.experiments.spec import build_recipes
+from cida.experiments.task_data import select_display_rows
 from cida.report.explorer import render_explorer
 from cida.spaces import Periodic
 

@@ -5,10 +5,9 @@ import subprocess
 
 import pytest
 
-from cida.benchmarks.catalogue import EXPERIMENTS
 from cida.cli import VERBS, main
 from cida.cli.fit import FIT_METHODS
-from cida.datasets import DATASET_BY_NAME
+from cida.experiments.registry import DATASET_BY_NAME, EXPERIMENTS
 
 CIRCLE = EXPERIMENTS["circle"][0]
 

@@ -12,10 +12,10 @@ import pytest
 from torch import nn
 
 import cida
-from cida.benchmarks.recipes import build_recipes
-from cida.benchmarks.rotating import ROTATING_DIGITS
-from cida.benchmarks.runner import run_recipe
 from cida.cli import main
+from cida.experiments.rotating_mnist.rotating_tasks import ROTATING_DIGITS
+from cida.experiments.runner import run_recipe
+from cida.experiments.spec import build_recipes
 from cida.io.tensors import read_model_file, write_model_file
 
 EQUAL = 1e-5

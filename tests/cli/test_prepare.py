@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 from cida.cli import main
-from cida.datasets.sleep import STUDIES, SleepStore
-from cida.datasets.sleep.stages import write_stages
+from cida.experiments.sleep import STUDIES, SleepStore
+from cida.experiments.sleep.stages import write_stages
 
 
 @pytest.fixture

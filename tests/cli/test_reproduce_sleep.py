@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cida.cli import main
-from cida.datasets.sleep import STAGE_CLASSES, STUDIES, SleepStore
+from cida.experiments.sleep import STAGE_CLASSES, STUDIES, SleepStore
 
 TASKS = ("shhs-extrapolation", "sof-interpolation")
 METHODS = ("source-only", "histogram")
@@ -277,7 +277,7 @@ def test_what_cannot_be_predicted_is_one_sentence_and_exit_code_2(
 
 
 def test_predicting_without_edfio_says_what_to_install(whole, edf, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("cida.datasets.sleep.jobs.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.experiments.sleep.parallel.find_spec", lambda name: None)
     assert predict(whole / RUNS[1], edf, tmp_path / "stages.csv") == 2
     assert said_once(capsys) == (
         "cida: reading a recording needs edfio, which is not installed; "

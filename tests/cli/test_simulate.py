@@ -6,9 +6,9 @@ from importlib import import_module
 import pytest
 
 from cida.cli import main
-from cida.datasets.sleep import SleepStore, open_cohort, simulate_cohorts
+from cida.experiments.sleep import SleepStore, open_cohort, simulate_cohorts
 
-simulation = import_module("cida.datasets.sleep.simulate")
+simulation = import_module("cida.experiments.sleep.simulate")
 COHORTS = tuple(simulation.COHORTS)
 
 
@@ -118,7 +118,7 @@ def test_another_seed_is_exit_code_2(tmp_path, capsys):
 
 
 def test_a_missing_package_is_one_sentence_and_exit_code_2(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("cida.datasets.sleep.jobs.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.experiments.sleep.parallel.find_spec", lambda name: None)
     assert main(words(tmp_path / "out")) == 2
     assert capsys.readouterr().err == (
         "cida: writing recordings needs edfio, which is not installed; pip install 'cida[sleep]'.\n"

@@ -21,7 +21,7 @@ from cida.datasets import (
     make_rotating_moons,
     make_shifting_labels,
 )
-from cida.datasets.toy import IndexedData
+from cida.datasets.base import IndexedData
 from cida.discriminators import L2, Histogram
 from cida.doctor.diagnose import DIAGNOSIS_CODES
 

@@ -8,7 +8,11 @@ from torch import nn
 
 from cida import CIDAClassifier, CIDARegressor, Line, Periodic, load
 from cida.data import IndexedDataset
-from cida.datasets.rotating import Digits, make_fixed_angle_dataset, make_fresh_angle_dataset
+from cida.experiments.rotating_mnist.rotating_dataset import (
+    Digits,
+    make_fixed_angle_dataset,
+    make_fresh_angle_dataset,
+)
 from cida.networks import Convolution, ImageEncoder, PlainEncoder, RotationTransformer
 from cida.training import seeded
 

@@ -8,19 +8,19 @@ import numpy as np
 from rich.console import Console
 
 import cida
-from cida.benchmarks.runner import run_recipe
-from cida.benchmarks.toys import DEMO_RECIPES, ToyTaskData
 from cida.cli.doctor import Doctor
 from cida.cli.export_run import read_exported_model
 from cida.cli.fit import Fit
 from cida.cli.predict_table import predict_table
 from cida.datasets import make_circle
-from cida.datasets.sleep import STUDIES, SleepStore, read_signal
-from cida.datasets.sleep.covariates import read_covariates
-from cida.datasets.sleep.stages import read_stages, write_stages
-from cida.datasets.sleep.store import SegmentCounts, StoreEntry, StoreSettings, write_store
-from cida.datasets.sleep.studies import BELT_ALIASES, INDEX_NAMES
 from cida.estimators.table import encode_rows, hold_out
+from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, ToyTaskData
+from cida.experiments.runner import run_recipe
+from cida.experiments.sleep import STUDIES, SleepStore, read_signal
+from cida.experiments.sleep.covariates import read_covariates
+from cida.experiments.sleep.sleep_store import SegmentCounts, StoreEntry, StoreSettings, write_store
+from cida.experiments.sleep.stages import read_stages, write_stages
+from cida.experiments.sleep.studies import BELT_ALIASES, INDEX_NAMES
 from cida.export.export_folder import export_folder
 from cida.report import Manifest, read_runs, render_report
 from cida.tables import open_table, read_table

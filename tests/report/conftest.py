@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from cida.benchmarks.runner import run_recipe
-from cida.benchmarks.toys import DEMO_RECIPES, ToyTaskData
 from cida.cli import main
 from cida.datasets import make_circle
 from cida.estimators import CidaWarning
+from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, ToyTaskData
+from cida.experiments.runner import run_recipe
 from cida.report import Manifest, read_runs
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "wbr", "source"}

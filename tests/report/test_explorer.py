@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.decomposition import PCA
 
-from cida.benchmarks.views import INDEX_GRID_SIZES, PLANE_GRID_SIZES
+from cida.experiments.display_rows import INDEX_GRID_SIZES, PLANE_GRID_SIZES
 from cida.report.explorer import (
     _ArrayStore,
     build_explorer_data,

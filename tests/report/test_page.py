@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cida.benchmarks.tables import build_result_lines, build_table
+from cida.experiments.results import build_result_lines, build_table
 from cida.report import RunCollection, read_runs, render_report
 from cida.report.encodings import project_principal_components
 

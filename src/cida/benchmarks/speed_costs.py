@@ -12,8 +12,6 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from cida.benchmarks.recipes import build_recipes
-from cida.benchmarks.rotating import ROTATING_DIGITS, ROTATING_MNIST, RotatingTaskData
 from cida.benchmarks.speed import (
     Effort,
     Measurement,
@@ -30,6 +28,12 @@ from cida.benchmarks.speed_steps import (
     table_game,
 )
 from cida.estimators import CidaWarning
+from cida.experiments.rotating_mnist.rotating_tasks import (
+    ROTATING_DIGITS,
+    ROTATING_MNIST,
+    RotatingTaskData,
+)
+from cida.experiments.spec import build_recipes
 from cida.games.base import concatenate
 from cida.training import Sampler, TrainingConfig, seeded
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from cida.benchmarks.networks import ImageNetworks, SignalNetworks
 from cida.estimators import CIDAClassifier, CidaWarning
 from cida.estimators.table import TableModel, encode_rows, hold_out
 from cida.estimators.table_predictor import TablePredictor
+from cida.experiments.recipe_networks import ImageNetworks, SignalNetworks
 from cida.networks import Convolution
 from cida.spaces import Line, Periodic, Space
 from cida.tables import ColumnRoles, open_table, open_writer, read_table

@@ -20,8 +20,6 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
-from cida.benchmarks.recipes import Recipe, build_recipes
-from cida.benchmarks.rotating import ROTATING_MNIST
 from cida.benchmarks.speed import (
     N_ROUNDS,
     Effort,
@@ -31,12 +29,14 @@ from cida.benchmarks.speed import (
     run_in_subprocess,
     step_ms,
 )
-from cida.datasets.rotating import (
+from cida.experiments.rotating_mnist.rotating_dataset import (
     INTERVAL_DEGREES,
     Digits,
     RotatingDataset,
     make_fresh_angle_dataset,
 )
+from cida.experiments.rotating_mnist.rotating_tasks import ROTATING_MNIST
+from cida.experiments.spec import Recipe, build_recipes
 from cida.games import Adversarial
 from cida.images import rotate_degrees
 from cida.networks import ImageEncoder

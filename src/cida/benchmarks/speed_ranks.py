@@ -65,7 +65,7 @@ def _run_torchrun(steps: int) -> list[tuple[float, float, float]]:
 def _measure(steps: int) -> None:
     """What each rank does: the first trains alone while the other waits, then both together."""
     from cida.benchmarks.speed_images import image_game, make_timing_digits
-    from cida.datasets.rotating import make_fresh_angle_dataset
+    from cida.experiments.rotating_mnist.rotating_dataset import make_fresh_angle_dataset
     from cida.training import seeded
 
     first = os.environ["RANK"] == "0"

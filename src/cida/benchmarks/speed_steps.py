@@ -13,9 +13,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from cida.benchmarks.recipes import Recipe, build_recipes
-from cida.benchmarks.rotating import ROTATING_DIGITS, RotatingTaskData
-from cida.benchmarks.sleep_tasks import SLEEP_INTRA
 from cida.benchmarks.speed import (
     N_ROUNDS,
     Effort,
@@ -27,10 +24,13 @@ from cida.benchmarks.speed import (
 )
 from cida.data import Batch, IndexedDataset
 from cida.datasets import make_circle
-from cida.datasets.sleep import NightDataset
 from cida.discriminators import DISCRIMINATORS
 from cida.estimators import CIDAClassifier
 from cida.estimators.table_networks import TABLE_SETTINGS
+from cida.experiments.rotating_mnist.rotating_tasks import ROTATING_DIGITS, RotatingTaskData
+from cida.experiments.sleep import NightDataset
+from cida.experiments.sleep.sleep_tasks import SLEEP_INTRA
+from cida.experiments.spec import Recipe, build_recipes
 from cida.games import Adversarial, cross_entropy
 from cida.games.base import concatenate, freeze
 from cida.io.arrays import map_array

@@ -11,12 +11,11 @@ from typing import Annotated, Literal
 import tyro
 from rich.console import Console
 
-from cida.benchmarks.catalogue import EXPERIMENTS
-from cida.benchmarks.toys import DEMO_RECIPES
 from cida.cli.fit import FIT_METHODS
 from cida.cli.flags import Flag, flags
 from cida.cli.usage import short
-from cida.datasets import DATASET_BY_NAME
+from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES
+from cida.experiments.registry import DATASET_BY_NAME, EXPERIMENTS
 
 __all__ = ["Completion"]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from torch import nn
 
-from cida.benchmarks.networks import ImageNetworks, SignalNetworks, TableNetworks
 from cida.errors import error_summary
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.header import check_network_bytes
 from cida.estimators.loading import MODEL_FILE_NAME, load, read_run_or_empty
 from cida.estimators.saving import ModelFileError, load_estimator
+from cida.experiments.recipe_networks import ImageNetworks, SignalNetworks, TableNetworks
 from cida.export.model_card import ExportedModel
 from cida.io.files import contained_path
 from cida.networks import Convolution

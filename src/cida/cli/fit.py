@@ -14,14 +14,14 @@ import tyro
 from rich.console import Console
 
 from cida import distributed
-from cida.benchmarks.recipes import ComputeConfig
+from cida.cli.arguments import check_counts, check_name
 from cida.cli.output import print_json
 from cida.cli.report import REPORT_FILE, save_report
-from cida.cli.reproduce import check_counts, check_name
 from cida.cli.unfinished import check_checkpoint_seconds, staged_run_folder
 from cida.discriminators import Discriminator, Histogram
 from cida.estimators.saving import to_json_value
 from cida.estimators.table_networks import PLAIN_SETTINGS
+from cida.experiments.spec import ComputeConfig
 from cida.report import RunCollection, read_runs
 from cida.runs.snapshot import SNAPSHOT_FILE
 from cida.selection.expected_score import ExpectedScore

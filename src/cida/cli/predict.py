@@ -10,8 +10,8 @@ import tyro
 from rich.console import Console
 
 from cida.cli.output import print_json, print_lines
-from cida.cli.predict_recording import predict_recording
 from cida.estimators.loading import read_run_or_empty
+from cida.experiments.sleep.predict_recording import predict_recording
 
 __all__ = ["Predict"]
 

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cida.benchmarks.speed import Effort, Measurement
+from cida.cli.arguments import check_name
 from cida.cli.output import print_json, print_lines
-from cida.cli.reproduce import check_name
 from cida.estimators.saving import library_versions
 from cida.io.files import write_atomically
 

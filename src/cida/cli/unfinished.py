@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cida.benchmarks.runner import CHECKPOINT_FOLDER_NAME
+from cida.experiments.runner import CHECKPOINT_FOLDER_NAME
 from cida.io.files import exclusive_lock
 from cida.training import resumable
 

@@ -21,8 +21,7 @@ class Verbs(Mapping[str, type]):
         self.lines = {name: line for name, (_, line) in known.items()}
 
     def __getitem__(self, name: str) -> type:
-        module, _, kind = self.homes[name].partition(":")
-        home = f"cida.cli.{module}"
+        home, _, kind = self.homes[name].partition(":")
         if home not in sys.modules:
             _import_at_once(home)
         verb: type = getattr(sys.modules[home], kind)
@@ -51,36 +50,36 @@ def _import_at_once(module: str) -> None:
 VERBS = Verbs(
     {
         "demo": (
-            "demo:Demo",
+            "cida.experiments.circle_sine.demo:Demo",
             "Adapts across the Circle world with five methods and writes a report to open",
         ),
-        "fit": ("fit:Fit", "Fits a model to your own table"),
+        "fit": ("cida.cli.fit:Fit", "Fits a model to your own table"),
         "predict": (
-            "predict:Predict",
+            "cida.cli.predict:Predict",
             "Predicts the rows of a new table, or the sleep stages of a new recording",
         ),
-        "report": ("report:Report", "Makes one HTML file of runs"),
+        "report": ("cida.cli.report:Report", "Makes one HTML file of runs"),
         "export": (
-            "export:Export",
+            "cida.cli.export:Export",
             "Writes the model of a run as an ONNX file, as a folder with a model card, or both",
         ),
-        "doctor": ("doctor:Doctor", "Names what went wrong in a run, and what to change"),
+        "doctor": ("cida.cli.doctor:Doctor", "Names what went wrong in a run, and what to change"),
         "reproduce": (
-            "reproduce:Reproduce",
+            "cida.experiments.reproduce:Reproduce",
             "Runs an experiment of the paper with every method over seeds, and writes table and "
             "figures",
         ),
         "data": (
-            "data:Data",
+            "cida.experiments.data_command:Data",
             "Fetches and lists what is downloaded, prepares or simulates what cannot be",
         ),
         "check": (
-            "check:Check",
+            "cida.cli.check:Check",
             "Runs the conformance suite on a Discriminator or Game of your own",
         ),
-        "speed": ("speed:Speed", "Measures how fast cida is on this machine"),
+        "speed": ("cida.cli.speed:Speed", "Measures how fast cida is on this machine"),
         "completion": (
-            "completion:Completion",
+            "cida.cli.completion:Completion",
             "Prints a script that completes verbs, flags and names at the Tab key",
         ),
     }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cida.datasets.toy import IndexedData
+from cida.datasets.base import IndexedData
 from cida.errors import did_you_mean
 
 __all__ = [

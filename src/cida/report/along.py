@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cida.benchmarks.runner import RunResult
-from cida.benchmarks.tables import TableLine
+from cida.experiments.results import TableLine
+from cida.experiments.runner import RunResult
 from cida.report.chapters import MethodView, TaskView
 from cida.report.maps import build_map_section, format_target_score
 from cida.report.parts import (

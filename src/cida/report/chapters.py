@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from cida.benchmarks.catalogue import EXPERIMENTS, TASK_SPECS
-from cida.benchmarks.recipes import TaskSpec
-from cida.benchmarks.runner import RunResult
+from cida.experiments.registry import EXPERIMENTS, TASK_SPECS
+from cida.experiments.runner import RunResult
+from cida.experiments.spec import TaskSpec
 from cida.report.palette import N_LINE_STYLES
 from cida.report.runs import Run
 from cida.report.story import MANIFEST_FILE, Manifest

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cida.benchmarks.tables import TableLine
+from cida.experiments.results import TableLine
 from cida.report.chapters import MethodView, TaskView
 from cida.report.parts import Section, render_details, render_note
 from cida.report.svg import Chart, facet

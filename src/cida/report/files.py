@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
-from cida.benchmarks.tables import TableLine
+from cida.experiments.results import TableLine
 from cida.io.files import write_atomically
 from cida.report.page import Page
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from cida.benchmarks.suites import build_detail_table, build_paper_table, transpose_table
-from cida.benchmarks.tables import ResultLine, TableLine, build_result_lines, build_table
+from cida.experiments.results import ResultLine, TableLine, build_result_lines, build_table
+from cida.experiments.suites import build_detail_table, build_paper_table, transpose_table
 from cida.report.chapters import Chapter, TaskView
 from cida.report.parts import Section, render_details, render_list, render_note, render_table
 from cida.report.runs import Run

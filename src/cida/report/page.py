@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from string import Template
 
-from cida.benchmarks.tables import TableLine
+from cida.experiments.results import TableLine
 from cida.report.along import build_accuracy_section
 from cida.report.chapters import Chapter, TaskView, group_runs
 from cida.report.confusion import build_confusion_section

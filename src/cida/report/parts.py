@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from cida.benchmarks.suites import PAPER_ROW_LABEL
-from cida.benchmarks.tables import TableLine
+from cida.experiments.results import TableLine
+from cida.experiments.suites import PAPER_ROW_LABEL
 from cida.report.palette import index_color
 from cida.report.svg import Chart, Series
 

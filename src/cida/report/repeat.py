@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from cida.benchmarks.tables import TableLine
+from cida.experiments.results import TableLine
 from cida.report.chapters import Chapter, MethodView
 from cida.report.parts import Section, render_details, render_table
 from cida.report.runs import Run

@@ -9,8 +9,8 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from cida.benchmarks.recipes import METHODS
-from cida.benchmarks.runner import ORIGIN_KEY, RunResult
+from cida.experiments.runner import ORIGIN_KEY, RunResult
+from cida.experiments.spec import METHODS
 from cida.io.files import contained_path
 from cida.io.json_decode import decode, from_dict, parse_json
 from cida.report.patients import RECORD_FILE, TABLE_WORLD, FittedRun, iter_fitted_runs, read_record

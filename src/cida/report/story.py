@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from cida.benchmarks.tables import TableLine
+from cida.experiments.results import TableLine
 from cida.io.files import contained_path, write_atomically
 from cida.io.json_decode import decode, from_dict, parse_json
 

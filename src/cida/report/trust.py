@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from cida.benchmarks.tables import TableLine
 from cida.certificate.certificate import certify
+from cida.experiments.results import TableLine
 from cida.report.along import find_source_bands
 from cida.report.chapters import Chapter, MethodView, TaskView
 from cida.report.parts import (

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from cida.datasets.sleep import (
+from cida.experiments.sleep import (
     STUDIES,
     SleepStore,
     open_cohort,
@@ -14,7 +14,7 @@ from cida.datasets.sleep import (
     simulated_data_home,
 )
 
-COHORTS = import_module("cida.datasets.sleep.simulate").COHORTS
+COHORTS = import_module("cida.experiments.sleep.simulate").COHORTS
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_cohorts_are_made_once_and_opened(tmp_path, monkeypatch):
 
 
 def test_cohorts_of_a_stopped_run_are_finished(recorded, tmp_path, monkeypatch):
-    module = import_module("cida.datasets.sleep.cohorts")
+    module = import_module("cida.experiments.sleep.cohorts")
     monkeypatch.setattr(module, "COHORTS", {"shhs": COHORTS["shhs"]})
     seen = []
 

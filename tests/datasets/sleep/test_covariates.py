@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from cida.datasets.sleep import INDEX_NAMES, STUDIES, RecordingError
-from cida.datasets.sleep.covariates import get_covariates, read_covariates
+from cida.experiments.sleep import INDEX_NAMES, STUDIES, RecordingError
+from cida.experiments.sleep.covariates import get_covariates, read_covariates
 
 
 @pytest.fixture

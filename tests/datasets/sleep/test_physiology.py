@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import butter, sosfiltfilt
 
-from cida.datasets.sleep import INDEX_NAMES, physiology
-from cida.datasets.sleep.physiology import (
+from cida.experiments.sleep import INDEX_NAMES, physiology
+from cida.experiments.sleep.physiology import (
     BREATHING_BY_STAGE,
     EPOCH_SECONDS,
     LOG_IRREGULARITY_WEIGHTS,

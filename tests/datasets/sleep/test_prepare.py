@@ -4,8 +4,15 @@ import errno
 import numpy as np
 import pytest
 
-from cida.datasets.sleep import STUDIES, PreparationError, SleepStore, night, prepare_study, store
-from cida.datasets.sleep.stages import write_stages
+from cida.experiments.sleep import (
+    STUDIES,
+    PreparationError,
+    SleepStore,
+    night,
+    prepare_study,
+    sleep_store,
+)
+from cida.experiments.sleep.stages import write_stages
 
 SHHS = STUDIES["shhs"]
 FILES = ["report.csv", "segments.npy", "stages.npy", "store.json", "subject.npy", "subjects.csv"]
@@ -85,7 +92,7 @@ def test_a_stopped_run_goes_on_where_it_was(shhs, tmp_path, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         prepare_study(SHHS, root, tmp_path / "out", on_progress=stop)
-    assert not (tmp_path / "out/store.json").exists()
+    assert not (tmp_path / "out/sleep_store.json").exists()
     (tmp_path / "out/parts/200002.npz").write_bytes(b"damaged")
     (tmp_path / "out/parts/.200003.npz.abc").write_bytes(b"left by a killed job")
     report = prepare_study(SHHS, root, tmp_path / "out")
@@ -227,7 +234,7 @@ def test_a_full_disk_while_writing_the_store_leaves_the_old_one(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, where, full)
+        patch.setattr(sleep_store, where, full)
         with pytest.raises(PreparationError, match="is full"):
             prepare_study(SHHS, root, tmp_path / "out")
     assert {name: (tmp_path / "out" / name).read_bytes() for name in FILES} == before
@@ -272,6 +279,6 @@ def test_wrong_arguments_are_one_sentence(shhs, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="which is no folder; choose another name"):
         prepare_study(SHHS, root, tmp_path / "file")
-    monkeypatch.setattr("cida.datasets.sleep.jobs.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.experiments.sleep.parallel.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs edfio, .* pip install 'cida\[sleep\]'"):
         prepare_study(SHHS, root, tmp_path / "out")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from edfio import EdfAnnotation, Recording
 
-from cida.datasets.sleep import STUDIES, RecordingError
-from cida.datasets.sleep.recordings import read_belt
+from cida.experiments.sleep import STUDIES, RecordingError
+from cida.experiments.sleep.recordings import read_belt
 
 BELTS = STUDIES["shhs"].belt_aliases
 
@@ -129,7 +129,7 @@ def test_a_header_that_only_edfio_stumbles_over_is_one_sentence(night, monkeypat
     def stumble(path):
         raise IndexError("tuple index out of range")
 
-    monkeypatch.setattr("cida.datasets.sleep.recordings._open", stumble)
+    monkeypatch.setattr("cida.experiments.sleep.recordings._open", stumble)
     with pytest.raises(RecordingError, match=r"cannot be read as EDF \(tuple index"):
         read_belt(night, BELTS)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from cida.datasets.sleep import (
+from cida.experiments.sleep import (
     STAGE_CLASSES,
     STUDIES,
     PreparationError,
@@ -15,16 +15,16 @@ from cida.datasets.sleep import (
     prepare_study,
     simulate_cohorts,
 )
-from cida.datasets.sleep.covariates import read_covariates
-from cida.datasets.sleep.jobs import translate_job_errors
-from cida.datasets.sleep.night import read_night
-from cida.datasets.sleep.physiology import SF36_SCALES
-from cida.datasets.sleep.recordings import read_belt
-from cida.datasets.sleep.signals import find_gaps
-from cida.datasets.sleep.stages import UNSCORED, read_stages
-from cida.datasets.sleep.studies import is_simulated
+from cida.experiments.sleep.covariates import read_covariates
+from cida.experiments.sleep.night import read_night
+from cida.experiments.sleep.parallel import translate_job_errors
+from cida.experiments.sleep.physiology import SF36_SCALES
+from cida.experiments.sleep.recordings import read_belt
+from cida.experiments.sleep.signals import find_gaps
+from cida.experiments.sleep.stages import UNSCORED, read_stages
+from cida.experiments.sleep.studies import is_simulated
 
-simulation = import_module("cida.datasets.sleep.simulate")
+simulation = import_module("cida.experiments.sleep.simulate")
 COHORTS = simulation.COHORTS
 SUBJECTS = 3
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cida.datasets.sleep import STAGE_CLASSES, RecordingError
-from cida.datasets.sleep.stages import (
+from cida.experiments.sleep import STAGE_CLASSES, RecordingError
+from cida.experiments.sleep.stages import (
     AWAKE,
     DEEP,
     LIGHT,

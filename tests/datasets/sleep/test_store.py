@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from cida.datasets.sleep import INDEX_NAMES, STUDIES, SleepStore, prepare_study
+from cida.experiments.sleep import INDEX_NAMES, STUDIES, SleepStore, prepare_study
 
 
 @pytest.fixture

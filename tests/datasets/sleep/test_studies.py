@@ -1,7 +1,7 @@
 import pytest
 
-from cida.datasets.sleep import INDEX_NAMES, STUDIES
-from cida.datasets.sleep.studies import is_simulated, normalize_label, strip_leading_zeros
+from cida.experiments.sleep import INDEX_NAMES, STUDIES
+from cida.experiments.sleep.studies import is_simulated, normalize_label, strip_leading_zeros
 
 PLACES = {
     "shhs": (

@@ -1,0 +1,238 @@
+"""Synthetic data with a known truth: Circle and Sine of the paper, and one data set for each way
+in which an index can matter, or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_moons
+
+from cida.datasets.base import IndexedData
+
+__all__ = [
+    "make_circle",
+    "make_drifting_regression",
+    "make_hours",
+    "make_irrelevant_index",
+    "make_noise_index",
+    "make_noisy_index",
+    "make_plane",
+    "make_rotating_moons",
+    "make_shifting_labels",
+    "make_sine",
+]
+
+Array = np.ndarray[Any, Any]
+DEFAULT_SAMPLES = 3000
+
+
+def make_circle(
+    n_domains: int = 30,
+    n_per_domain: int = 100,
+    n_source_domains: int = 6,
+    seed: int = 0,
+    scaling_from: IndexedData | None = None,
+) -> IndexedData:
+    """Discs on a half circle: domain i is centred at ``5 (cos t, sin t)``, ``t = pi i / (n - 1)``.
+
+    The offset from the centre is a standard normal truncated to radius 1; ``y = (|x| > 5)``, so
+    the boundary turns with the index. x is z-scored over all points (or as another draw was, to
+    score a model on fresh points); ``u = i / (n - 1)``.
+    """
+    _check_sizes(n_domains, n_per_domain, n_source_domains)
+    rng = np.random.default_rng(seed)
+    angle = np.repeat(np.arange(n_domains) * np.pi / (n_domains - 1), n_per_domain)
+    offset = _truncated_normal(rng, len(angle), 2)
+    x = 5 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + offset
+    y = np.linalg.norm(x, axis=1) > 5
+    return _make_indexed_data("circle", x, y, n_domains, n_source_domains, scaling_from)
+
+
+def make_sine(
+    n_domains: int = 12,
+    n_per_domain: int = 190,
+    n_source_domains: int = 5,
+    seed: int = 0,
+    scaling_from: IndexedData | None = None,
+) -> IndexedData:
+    """Slices of a sine: domain i has ``x0`` uniform on ``[i pi/9, (i + 1) pi/9]``.
+
+    ``x1 = sin(3 x0) + e`` with e a standard normal truncated to [-1, 1]; ``y = (e > 0)``. x is
+    z-scored over all points (or as another draw was); ``u = i / (n - 1)``.
+    """
+    _check_sizes(n_domains, n_per_domain, n_source_domains)
+    rng = np.random.default_rng(seed)
+    start = np.repeat(np.arange(n_domains), n_per_domain)
+    position = (start + rng.uniform(size=len(start))) * np.pi / 9
+    noise = _truncated_normal(rng, len(start), 1)[:, 0]
+    x = np.stack([position, np.sin(3 * position) + noise], axis=1)
+    return _make_indexed_data("sine", x, noise > 0, n_domains, n_source_domains, scaling_from)
+
+
+def _make_indexed_data(
+    name: str,
+    x: Array,
+    y: Array,
+    n_domains: int,
+    n_source_domains: int,
+    scaling_from: IndexedData | None,
+) -> IndexedData:
+    domain = np.repeat(np.arange(n_domains), len(x) // n_domains)
+    scaling = (x.mean(axis=0), x.std(axis=0)) if scaling_from is None else scaling_from.scaling
+    if scaling is None:
+        raise ValueError("scaled_as is a world without a scaling; give one that a draw here made.")
+    return IndexedData(
+        name=name,
+        x=(x - scaling[0]) / scaling[1],
+        y=y.astype(np.int64),
+        u=domain / (n_domains - 1),
+        source=domain < n_source_domains,
+        scaling=scaling,
+    )
+
+
+def _check_sizes(n_domains: int, n_per_domain: int, n_source_domains: int) -> None:
+    if n_domains < 2 or n_per_domain < 1 or not 1 <= n_source_domains <= n_domains:
+        raise ValueError(
+            f"domains={n_domains}, points={n_per_domain}, source_domains={n_source_domains} "
+            "make no world; "
+            "use at least 2 domains, 1 point each and 1 to domains source domains."
+        )
+
+
+def _truncated_normal(rng: np.random.Generator, n_samples: int, width: int) -> Array:
+    """Standard normal rows with norm at most 1, by rejection."""
+    accepted_rows = np.empty((0, width))
+    while len(accepted_rows) < n_samples:
+        proposals = rng.standard_normal((2 * n_samples + 16, width))
+        accepted_rows = np.concatenate(
+            [accepted_rows, proposals[np.linalg.norm(proposals, axis=1) <= 1]]
+        )
+    return accepted_rows[:n_samples]
+
+
+def make_rotating_moons(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
+    """Two moons that turn by u = 0 to 180 degrees around the point between them; source u <= 60.
+
+    The mean stays where it is: only the shape turns. After 180 degrees each moon is where the other
+    one was.
+    """
+    random = _make_rng(n_samples, seed)
+    x, y = make_moons(n_samples, noise=0.1, random_state=seed)
+    u = random.uniform(0, 180, n_samples)
+    angle = np.deg2rad(u)
+    x = x - [0.5, 0.25]
+    rotated = np.stack(
+        [
+            np.cos(angle) * x[:, 0] - np.sin(angle) * x[:, 1],
+            np.sin(angle) * x[:, 0] + np.cos(angle) * x[:, 1],
+        ],
+        axis=1,
+    )
+    return IndexedData("moons", rotated, y, u, u <= 60)
+
+
+def make_drifting_regression(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
+    """``y = sin(2 s0) + s1 / 2`` and noise of 0.1; x is s, carried along an arc by u.
+
+    u runs from 0 to 10, as years might, the source up to 4; s is standard normal at every u.
+    """
+    random = _make_rng(n_samples, seed)
+    u = random.uniform(0, 10, n_samples)
+    s = random.standard_normal((n_samples, 2))
+    y = np.sin(2 * s[:, 0]) + s[:, 1] / 2 + 0.1 * random.standard_normal(n_samples)
+    x = s + np.stack([4 * np.sin(u / 5), 6 - 6 * np.cos(u / 5)], axis=1)
+    return IndexedData("drifting regression", x, y, u, u <= 4)
+
+
+def make_plane(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
+    """An index (a, b) of two numbers that act together: classes drift by 4 a b and 2 (a - b).
+
+    Either number alone tells little of where a row is. Source: a and b below 1/2; the rest of the
+    unit square is target.
+    """
+    random = _make_rng(n_samples, seed)
+    u = random.uniform(size=(n_samples, 2))
+    y, x = _make_two_classes(random, n_samples, 3)
+    x[:, 0] += 4 * u[:, 0] * u[:, 1]
+    x[:, 1] += 2 * (u[:, 0] - u[:, 1])
+    source: Array = np.all(u < 0.5, axis=1)
+    return IndexedData("plane", x, y, u, source)
+
+
+def make_hours(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
+    """The hour of the day: classes swing once a day, and 24 is 0 again; source 9 to 17 o'clock."""
+    random = _make_rng(n_samples, seed)
+    u = random.uniform(0, 24, n_samples)
+    y, x = _make_two_classes(random, n_samples, 3)
+    angle = u * np.pi / 12
+    x[:, 0] += 2 * np.cos(angle)
+    x[:, 1] += 2 * np.sin(angle)
+    return IndexedData("hours", x, y, u, (u >= 9) & (u <= 17))
+
+
+def make_noisy_index(
+    n_samples: int = DEFAULT_SAMPLES, noise: float = 0.05, seed: int = 0
+) -> IndexedData:
+    """Classes drift with t in [0, 1], and ``u = t + noise * normal`` is all that is known of t.
+
+    Source: u <= 0.4.
+    """
+    random = _make_rng(n_samples, seed)
+    t = random.uniform(size=n_samples)
+    y, x = _make_two_classes(random, n_samples, 3)
+    x[:, 0] += 4 * t
+    x[:, 1] += np.sin(4 * t)
+    u = t + noise * random.standard_normal(n_samples)
+    return IndexedData("noisy index", x, y, u, u <= 0.4)
+
+
+def make_irrelevant_index(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
+    """u carries two columns along that say nothing of the label; source u <= 0.4."""
+    random = _make_rng(n_samples, seed)
+    u = random.uniform(size=n_samples)
+    y, x = _make_two_classes(random, n_samples, 4)
+    x[:, 2] += 3 * u
+    x[:, 3] += np.sin(6 * u)
+    return IndexedData("irrelevant index", x, y, u, u <= 0.4)
+
+
+def make_noise_index(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
+    """u is drawn on its own and has nothing to do with x or y; source u <= 0.4."""
+    random = _make_rng(n_samples, seed)
+    u = random.uniform(size=n_samples)
+    y, x = _make_two_classes(random, n_samples, 3)
+    return IndexedData("noise index", x, y, u, u <= 0.4)
+
+
+def make_shifting_labels(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
+    """The share of class 1 goes from 0.05 to 0.95 along u, and x given y stays as it is.
+
+    Invariance is the wrong wish here: what tells u is the label itself. Source u <= 0.5.
+    """
+    random = _make_rng(n_samples, seed)
+    u = random.uniform(size=n_samples)
+    y = (random.uniform(size=n_samples) < 0.05 + 0.9 * u).astype(np.int64)
+    x = _sample_around_class(random, y, 3)
+    return IndexedData("shifting labels", x, y, u, u <= 0.5)
+
+
+def _make_rng(n_samples: int, seed: int) -> np.random.Generator:
+    if n_samples < 10:
+        raise ValueError(f"rows is {n_samples}; a world needs at least 10.")
+    return np.random.default_rng(seed)
+
+
+def _make_two_classes(
+    random: np.random.Generator, n_samples: int, n_features: int
+) -> tuple[Array, Array]:
+    y = random.integers(0, 2, n_samples)
+    return y, _sample_around_class(random, y, n_features)
+
+
+def _sample_around_class(random: np.random.Generator, y: Array, n_features: int) -> Array:
+    """Normal clouds, two deviations either side of the middle along the first column."""
+    x = random.standard_normal((len(y), n_features))
+    x[:, 0] = 0.5 * x[:, 0] + np.where(y == 1, 1.0, -1.0)
+    return x

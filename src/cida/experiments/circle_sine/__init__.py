@@ -1,0 +1,1 @@
+"""Circle and Sine: the paper's two toy worlds."""

@@ -1,0 +1,240 @@
+"""Many runs, several at a time, here or on a cluster: one process each, one thread each."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from cida.errors import CommandError
+from cida.estimators import CidaWarning
+from cida.experiments.backends import (
+    DaskBackend,
+    ProcessBackend,
+    block_sigint,
+    connect_to_cluster,
+    stop_if_cancelled,
+)
+from cida.experiments.registry import TASK_SPECS
+from cida.experiments.runner import (
+    NO_RESUME,
+    ResumeOptions,
+    RunResult,
+    has_result,
+    load_finished_result,
+    run_recipe,
+)
+from cida.experiments.spec import (
+    DEFAULT_COMPUTE,
+    ComputeConfig,
+    Recipe,
+    TaskData,
+    build_recipes,
+)
+from cida.io.tensors import ModelFileError
+from cida.runs.snapshot import SNAPSHOT_FILE, load_snapshot
+from cida.training import CheckpointWarning
+
+__all__ = ["Job", "JobResult", "run_jobs", "single_threaded"]
+
+SHARED_FOLDER_TIMEOUT_SECONDS = (
+    30.0  # seconds for a file of another machine to show up in a shared folder
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to make: a method of a benchmark, in a preset, with a seed, into a folder."""
+
+    task_name: str
+    preset: str
+    protocol: str
+    method: str
+    seed: int
+    folder: Path
+    steps: int | None = None
+    data_root: Path | None = None
+    with_expected_score: bool = False
+    compute: ComputeConfig = DEFAULT_COMPUTE
+    resume_options: ResumeOptions = NO_RESUME
+
+    @property
+    def label(self) -> str:
+        """How it is called while it runs."""
+        task = TASK_SPECS[self.task_name].task_name
+        return f"{task}{', ' if task else ''}{self.method}, seed {self.seed}"
+
+    @property
+    def recipe(self) -> Recipe:
+        recipe_by_method = build_recipes(TASK_SPECS[self.task_name], self.preset)
+        return recipe_by_method[self.method].with_settings(
+            steps=self.steps, **self.compute.non_default_settings()
+        )
+
+    @property
+    def task_data(self) -> TaskData:
+        """The data that this seed draws, from the user's own folder if there is one."""
+        root_args = () if self.data_root is None else (self.data_root,)
+        return TASK_SPECS[self.task_name].draw_data(self.seed, self.protocol, *root_args)
+
+    def find_finished_result(self) -> RunResult | None:
+        """What an earlier run of the very same task found, if it came to its end."""
+        result = load_finished_result(self.folder, self.recipe, self.task_data, self.seed)
+        return result if result is None or self._has_expected_score() else None
+
+    def _has_expected_score(self) -> bool:
+        """Whether what is to be expected was told, where that is asked for and can be."""
+        if not self.with_expected_score or not self.recipe.has_expected_score:
+            return True
+        try:
+            return bool(load_snapshot(self.folder / SNAPSHOT_FILE).expected)
+        except (OSError, ModelFileError):
+            return False
+
+    def run(self) -> RunResult:
+        """Makes the run."""
+        wants_expected_score = self.with_expected_score and self.recipe.has_expected_score
+        completed_run = run_recipe(
+            self.recipe,
+            self.task_data,
+            self.seed,
+            self.folder,
+            callbacks=[stop_if_cancelled],
+            origin=self.origin,
+            with_expected_score=wants_expected_score,
+            resume_options=self.resume_options,
+        )
+        return completed_run.result
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What the run is of, and the command that makes it alone."""
+        experiment, _, task = self.task_name.partition("/")
+        arguments = [f"cida reproduce {experiment} --preset {self.preset}"]
+        arguments.append(f"--protocol {self.protocol}")
+        arguments += [f"--tasks {task}"] if task else []
+        arguments += [f"--methods {self.method} --seeds 1 --first-seed {self.seed}"]
+        arguments += [] if self.steps is None else [f"--steps {self.steps}"]
+        arguments += [] if self.data_root is None else [f"--root {self.data_root}"]
+        arguments += ["--expected"] if self.with_expected_score else []
+        arguments += self.compute.to_flags()
+        return {
+            "benchmark": self.task_name,
+            "preset": self.preset,
+            "protocol": self.protocol,
+            "command": " ".join(arguments),
+        }
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What became of a task: its row, or the sentence it failed with."""
+
+    job: Job
+    result: RunResult | None
+    failure: str = ""
+
+
+def run_jobs(
+    job_list: Sequence[Job],
+    n_jobs: int | None,
+    on_result: Callable[[JobResult], None],
+    scheduler: str | None = None,
+) -> list[JobResult]:
+    """Makes all runs, ``jobs`` at a time; ``watch`` hears of each as it ends.
+
+    They are made in processes of this machine or, if the address of a Dask ``scheduler`` is given,
+    by the workers of its cluster: all of them if ``jobs`` is None. Each has one thread, here and
+    there, so that the numbers depend on neither. A run that fails is told and the others go on.
+    """
+    if not job_list:
+        return []
+    # Who makes a run may work in another folder.
+    original_jobs = {_with_absolute_paths(job): job for job in job_list}
+    results: dict[Job, JobResult] = {}
+    with (
+        _open_backend(n_jobs, scheduler) as parallel,
+        closing(_iterate_results(parallel, original_jobs)) as job_results,
+    ):
+        for job_result in job_results:
+            if scheduler is not None:
+                _check_result_visible(job_result)
+            task = original_jobs[job_result.job]
+            results[task] = replace(job_result, job=task)
+            on_result(results[task])
+    return [results[task] for task in job_list]
+
+
+def _with_absolute_paths(job: Job) -> Job:
+    root = None if job.data_root is None else job.data_root.absolute()
+    return replace(job, folder=job.folder.absolute(), data_root=root)
+
+
+@contextmanager
+def _open_backend(n_jobs: int | None, scheduler: str | None) -> Iterator[Parallel]:
+    """joblib, set to this machine or to the cluster."""
+    options = {"return_as": "generator_unordered", "batch_size": 1}
+    with warnings.catch_warnings():
+        # That runs are cancelled when one fails, and that a process is replaced when it has grown.
+        warnings.filterwarnings("ignore", module="joblib")
+        if scheduler is None:
+            yield Parallel(n_jobs or 1, backend=ProcessBackend(), **options)
+            return
+        with connect_to_cluster(scheduler) as client:
+            pre_dispatch = "all" if n_jobs is None else n_jobs
+            yield Parallel(2, backend=DaskBackend(client), pre_dispatch=pre_dispatch, **options)
+
+
+def _iterate_results(
+    parallel: Parallel, job_list: Iterable[Job]
+) -> Generator[JobResult, None, None]:
+    with block_sigint():
+        job_results = parallel(delayed(_run_job)(task) for task in job_list)
+    yield from job_results
+
+
+def _check_result_visible(job_result: JobResult) -> None:
+    """Refuses to go on if a run that ended on the cluster left nothing here."""
+    if job_result.result is None:
+        return
+    deadline = (
+        time.monotonic() + SHARED_FOLDER_TIMEOUT_SECONDS
+    )  # a shared folder may show new files late
+    while not has_result(job_result.job.folder, job_result.result):
+        if time.monotonic() > deadline:
+            raise CommandError(
+                f"{job_result.job.label} ended on the cluster, but is not in "
+                f"{job_result.job.folder} here; "
+                "give --out a folder that workers see under the same path."
+            )
+        time.sleep(0.1)
+
+
+def _run_job(job: Job) -> JobResult:
+    with single_threaded(), warnings.catch_warnings():
+        # Between many runs nobody could tell whose they are: the report names each with its run.
+        warnings.simplefilter("ignore", CidaWarning)
+        warnings.simplefilter("always", CheckpointWarning)  # which names its run by the folder
+        try:
+            return JobResult(job, job.run())
+        except FloatingPointError as error:  # the game ran away: a result of its kind
+            return JobResult(job, None, str(error))
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Inside, torch, BLAS and OpenMP compute with one thread; the numbers before are put back."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(threads)

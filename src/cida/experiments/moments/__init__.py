@@ -1,0 +1,1 @@
+"""The moment ladder: what each discriminator head can see."""

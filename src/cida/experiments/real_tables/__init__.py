@@ -1,0 +1,1 @@
+"""Real tables: NHANES, King County and SUPPORT2."""

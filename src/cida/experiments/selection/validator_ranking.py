@@ -1,0 +1,197 @@
+"""What validators made of a bank of runs, beside the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from cida.estimators.expected import estimate_dataset_score
+from cida.estimators.search import candidate_from_predictions
+from cida.experiments.jobs import JobResult
+from cida.experiments.results import TableLine
+from cida.experiments.runner import CompletedRun, load_completed_run
+from cida.experiments.selection.model_bank import (
+    LEAVE_RANGE_OUT,
+    N_SELECTION_BINS,
+    SelectionTaskData,
+)
+from cida.selection.expected_score import ExpectedScore
+from cida.selection.validation_set import CandidateOutputs, ValidationSet
+from cida.selection.validators import VALIDATORS, get_validator
+
+__all__ = ["ExpectedCell", "GroupRanking", "ValidatorRanking", "rank_validators"]
+
+Array = np.ndarray[Any, Any]
+DEFAULT_VALIDATOR = next(iter(VALIDATORS))
+NEAR_BEST_GAP = 0.01  # a point
+
+
+@dataclass(frozen=True)
+class ExpectedCell:
+    """A cell along u of a kept run: the accuracy expected, its interval, and the truth."""
+
+    u: float
+    score: float
+    low: float
+    high: float
+    truth: float
+    checked: bool
+
+
+@dataclass(frozen=True)
+class GroupRanking:
+    """One group, all runs on the same data: each validator's scores and the true accuracies."""
+
+    task: str
+    seed: int
+    methods: tuple[str, ...]
+    truth: tuple[float, ...]
+    scores: Mapping[str, tuple[float, ...]]
+    expected_cells: tuple[ExpectedCell, ...]
+
+    def correlation(self, validator_name: str) -> float:
+        """Spearman's, of score and true accuracy; 0 where a validator cannot tell runs apart."""
+        scores = self.scores[validator_name]
+        if len(set(scores)) < 2 or len(set(self.truth)) < 2:
+            return 0.0
+        return float(spearmanr(scores, self.truth).statistic)
+
+    def shortfall(self, validator_name: str) -> float:
+        """How far the run that it keeps is below the best one."""
+        return max(self.truth) - self.truth[int(np.argmax(self.scores[validator_name]))]
+
+
+@dataclass(frozen=True)
+class ValidatorRanking:
+    """All groups together."""
+
+    groups: tuple[GroupRanking, ...]
+
+    def to_table(self, titles: Mapping[str, str]) -> list[TableLine]:
+        """A line a validator: how often it keeps a run within a point of the best, correlations."""
+        lines = []
+        for name in VALIDATORS:
+            shortfalls = [100 * group.shortfall(name) for group in self.groups]
+            lines.append(
+                {
+                    "validator": name + (" (default)" if name == DEFAULT_VALIDATOR else ""),
+                    "correlation": f"{mean(self.correlations(name).values()):.2f}",
+                    "within 1 point": f"{mean(s <= 100 * NEAR_BEST_GAP for s in shortfalls):.0%}",
+                    "shortfall": f"{mean(shortfalls):.1f}",
+                    "worst": f"{max(shortfalls):.1f}",
+                    **{titles[t]: f"{c:.2f}" for t, c in self.correlations(name).items()},
+                }
+            )
+        return lines
+
+    def correlations(self, validator_name: str) -> dict[str, float]:
+        """The mean correlation in each world."""
+        tasks = dict.fromkeys(group.task for group in self.groups)
+        return {
+            task: mean(g.correlation(validator_name) for g in self.groups if g.task == task)
+            for task in tasks
+        }
+
+    def summary(self, titles: Mapping[str, str]) -> list[str]:
+        """What it came to, for the default validator and for the accuracy it expects."""
+        runs = sum(len(group.methods) for group in self.groups)
+        cells = [cell for group in self.groups for cell in group.expected_cells]
+        errors = [abs(cell.score - cell.truth) for cell in cells]
+        is_covered = [cell.low <= cell.truth <= cell.high for cell in cells]
+        widths = [cell.high - cell.low for cell in cells]
+        lines = [
+            f"{runs} runs in {len(self.groups)} groups; correlation is Spearman's, of score and "
+            "target accuracy, first over the groups of a world and then over worlds; shortfall is "
+            "how far, in points, the run that is kept is below the best of its group.",
+            f"Expected accuracy of the {len(self.groups)} kept runs, in {len(cells)} cells along "
+            f"u: off by {100 * mean(errors):.1f} points in the mean; intervals are "
+            f"{100 * mean(widths):.1f} points wide and hold the truth {mean(is_covered):.0%} of "
+            "the "
+            f"time; {mean(cell.checked for cell in cells):.0%} of the cells are within what "
+            "leave-range-out could check.",
+        ]
+        for task in dict.fromkeys(group.task for group in self.groups):
+            task_cells = [c for g in self.groups if g.task == task for c in g.expected_cells]
+            error = mean(abs(c.score - c.truth) for c in task_cells)
+            share = mean(c.low <= c.truth <= c.high for c in task_cells)
+            lines.append(
+                f"{titles[task]}: expected {100 * mean(c.score for c in task_cells):.1f}, true "
+                f"{100 * mean(c.truth for c in task_cells):.1f}, off by {100 * error:.1f} in a "
+                "cell, "
+                f"{share:.0%} inside."
+            )
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"schema": 1, "groups": [asdict(group) for group in self.groups]}
+
+
+def rank_validators(job_results: Sequence[JobResult]) -> ValidatorRanking:
+    """Asks every validator about each group of runs; the truth is looked up only to compare."""
+    groups: dict[tuple[str, int], list[JobResult]] = {}
+    for job_result in job_results:
+        groups.setdefault((job_result.job.task_name, job_result.job.seed), []).append(job_result)
+    return ValidatorRanking(tuple(_rank_group(group) for group in groups.values()))
+
+
+def _rank_group(job_results: Sequence[JobResult]) -> GroupRanking:
+    task_data = job_results[0].job.task_data
+    assert isinstance(task_data, SelectionTaskData)
+    validation_set = ValidationSet.from_dataset(
+        task_data.space, task_data.dataset, task_data.held_out_mask
+    )
+    runs = [load_completed_run(ended.job.folder, ended.job.recipe) for ended in job_results]
+    candidates = [_candidate_outputs(run, validation_set) for run in runs]
+    scores = {
+        name: tuple(get_validator(name)(validation_set, candidates).tolist()) for name in VALIDATORS
+    }
+    best_run = runs[int(np.argmax(scores[DEFAULT_VALIDATOR]))]
+    return GroupRanking(
+        task=task_data.task,
+        seed=job_results[0].job.seed,
+        methods=tuple(run.recipe.method for run in runs),
+        truth=tuple(run.result.target_accuracy for run in runs),
+        scores=scores,
+        expected_cells=tuple(_expected_cells(best_run, task_data)),
+    )
+
+
+def _candidate_outputs(run: CompletedRun, validation_set: ValidationSet) -> CandidateOutputs:
+    candidate = candidate_from_predictions(
+        run.model, validation_set, run.history[-1].losses["prediction"]
+    )
+    return replace(
+        candidate, refit=partial(float, (run.result.extra_metrics or {})[LEAVE_RANGE_OUT])
+    )
+
+
+def _expected_cells(run: CompletedRun, task_data: SelectionTaskData) -> list[ExpectedCell]:
+    """What is expected of a run in each cell, and what is true there."""
+    is_correct, u = task_data.predict_correctness(run.model), task_data.scored_rows.u[:, 0]
+    cells = []
+    for cell in estimate_dataset_score(run.model, task_data.training_dataset, N_SELECTION_BINS):
+        in_cell = _rows_in_cell(cell, u)
+        if in_cell.any():
+            middle = (_scalar_bound(cell.lo) + _scalar_bound(cell.hi)) / 2
+            truth = float(is_correct[in_cell].mean())
+            numbers = (cell.score, cell.low, cell.high)
+            cells.append(ExpectedCell(middle, *numbers, truth, cell.is_within_calibration))
+    return cells
+
+
+def _rows_in_cell(cell: ExpectedScore, u: Array) -> Array:
+    low, high = _scalar_bound(cell.lo), _scalar_bound(cell.hi)
+    in_cell: Array = (u >= low) & (u <= high)
+    return in_cell
+
+
+def _scalar_bound(bound: float | list[float]) -> float:
+    assert isinstance(bound, float | int)  # the worlds of the bank have an index of one number
+    return float(bound)

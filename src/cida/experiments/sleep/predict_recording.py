@@ -1,0 +1,82 @@
+"""``cida predict`` on a recording: the sleep stages of one night."""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from cida import CidaWarning
+from cida.errors import did_you_mean_file
+from cida.estimators import CIDAClassifier
+from cida.experiments.sleep import STAGE_CLASSES, read_signal
+from cida.experiments.sleep.parallel import require_packages
+from cida.experiments.sleep.saved_model import load_sleep_model
+from cida.experiments.sleep.signals import SEGMENT_SECONDS
+from cida.experiments.sleep.studies import BELT_ALIASES
+from cida.io.files import write_atomically
+
+__all__ = ["predict_recording"]
+
+Array = np.ndarray[Any, Any]
+NO_SIGNAL = "no signal"
+
+
+def predict_recording(
+    run: Path, data: Path, index: Sequence[float], out: Path, channel: str | None, console: Console
+) -> dict[str, Any]:
+    """Writes a line for each 30 s, and prints and returns how much of the night each stage has."""
+    require_packages("reading a recording", "edfio")
+    model = load_sleep_model(run)
+    if not index:
+        raise ValueError(
+            "index is missing; give that of the recording, such as the age: --index 63."
+        )
+    if len(index) != model.index_width_:
+        raise ValueError(
+            f"index has {len(index)} numbers and the model was trained with "
+            f"{model.index_width_}; give one for each."
+        )
+    if not np.isfinite(index).all():
+        raise ValueError(f"index is {' '.join(map(str, index))}; it must be numbers.")
+    if not data.is_file():
+        hint = did_you_mean_file(data, {".edf"})
+        raise ValueError(f"DATA is {data}, which is no file; {hint}give an EDF recording.")
+    rows, has_signal = read_signal(data, BELT_ALIASES, channel)
+    probabilities = _predict_probabilities(model, rows, index, console)
+    stages = np.where(has_signal, np.array(STAGE_CLASSES)[probabilities.argmax(1)], NO_SIGNAL)
+    write_atomically(out, _render_stages_csv(stages, probabilities))
+    shares = {name: float((stages == name).mean()) for name in (*STAGE_CLASSES, NO_SIGNAL)}
+    for name, share in shares.items():
+        if share:
+            console.print(f"{name:<10} {share:6.1%}", highlight=False)
+    return {"segments": len(stages), "shares": shares}
+
+
+def _predict_probabilities(
+    model: CIDAClassifier, rows: Array, index: Sequence[float], console: Console
+) -> Array:
+    domain_index = np.tile(np.array(index), (len(rows), 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CidaWarning)
+        probabilities: Array = model.predict_proba(rows[:, None], domain_index=domain_index)
+    for sentence in dict.fromkeys(str(one.message) for one in caught):
+        console.print(sentence, soft_wrap=True, style="yellow", highlight=False)
+    return probabilities
+
+
+def _render_stages_csv(stages: Array, probabilities: Array) -> bytes:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["start_seconds", "stage", *STAGE_CLASSES])
+    for number, (stage, stage_probabilities) in enumerate(zip(stages, probabilities, strict=True)):
+        empty = stage == NO_SIGNAL
+        cells = ["" if empty else f"{chance:.4f}" for chance in stage_probabilities]
+        writer.writerow([number * SEGMENT_SECONDS, stage, *cells])
+    return buffer.getvalue().encode()

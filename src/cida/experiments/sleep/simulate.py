@@ -1,0 +1,275 @@
+"""Three simulated cohorts, written as NSRR would: EDF, annotation XML and a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cida.experiments.sleep.parallel import (
+    ProgressCallback,
+    map_parallel,
+    require_packages,
+    translate_job_errors,
+)
+from cida.experiments.sleep.physiology import (
+    N3,
+    BreathingTraits,
+    Person,
+    draw_person,
+    simulate_belts,
+    simulate_hypnogram,
+)
+from cida.experiments.sleep.stages import write_stages
+from cida.experiments.sleep.studies import SIMULATED_MARKER, STUDIES, Study
+from cida.io.files import exclusive_lock, write_atomically
+
+__all__ = ["SIMULATED_COHORTS", "CohortSpec", "simulate_cohorts"]
+
+Array = np.ndarray[Any, Any]
+
+SIMULATION_NOTICE = (
+    "These people and their nights were made by cida data simulate-sleep. Nobody was recorded.\n"
+)
+NSRR_UNSCORED = 9  # NSRR's number
+
+
+@dataclass(frozen=True)
+class CohortSpec:
+    """Who is in a study, and how it records: each belt's names, and the rates, in Hz.
+
+    The usual name and rate come first; one night in eight has one of the others, as in studies
+    that ran for years. Scorers of ``stage_4`` part deep sleep in two, as rules did before 2007.
+    """
+
+    age_range: tuple[int, int]
+    mean_age: float
+    age_std: float
+    share_women: float
+    rates_hz: tuple[int, ...]
+    belt_names: tuple[tuple[str, str], ...]
+    first_id: int
+    table_path: str
+    has_stage_4: bool
+
+
+# Ranges as in section 5.4 of the paper, shapes after its histograms: SHHS in middle age, MESA a
+# little older, SOF women of about eighty.
+SIMULATED_COHORTS: dict[str, CohortSpec] = {
+    "shhs": CohortSpec(
+        (44, 90),
+        63,
+        12,
+        0.53,
+        (10, 8),
+        (("THOR RES", "ABDO RES"), ("Thor_Res", "Abdo_Res")),
+        200001,
+        "datasets/shhs1-dataset-0.20.0.csv",
+        has_stage_4=True,
+    ),
+    "mesa": CohortSpec(
+        (54, 95),
+        66,
+        10,
+        0.54,
+        (32, 16),
+        (("Thor", "Abdo"), ("Chest", "Belly")),
+        1,
+        "datasets/mesa-sleep-dataset-0.7.0.csv",
+        has_stage_4=False,
+    ),
+    "sof": CohortSpec(
+        (72, 90),
+        81,
+        5,
+        1.0,
+        (16, 10),
+        (("Thoracic", "Abdominal"), ("THOR EFFORT", "ABDO EFFORT")),
+        1,
+        "datasets/sof-visit-8-dataset-0.8.0.csv",
+        has_stage_4=True,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class SimulationJob:
+    """One night to write."""
+
+    study: str
+    root: Path
+    number: int
+    seed: int
+
+
+def simulate_cohorts(
+    out: str | Path,
+    n_subjects: int,
+    seed: int,
+    n_jobs: int = 1,
+    on_progress: ProgressCallback = lambda *_: None,
+    cohorts: Iterable[str] = tuple(SIMULATED_COHORTS),
+) -> list[Path]:
+    """So many people in each of the cohorts, each below ``out`` in the layout of its study.
+
+    Everything follows from the seed, and a person from seed and number alone: more subjects leave
+    the first ones as they were. Nights that are there already are kept.
+    """
+    if n_subjects < 1:
+        raise ValueError(f"subjects is {n_subjects}; it must be at least 1.")
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; it must not be negative.")
+    if n_jobs < 1:
+        raise ValueError(f"jobs is {n_jobs}; it must be at least 1.")
+    require_packages("writing recordings", "edfio")
+    out = Path(out).expanduser()
+    roots = {name: out / name for name in cohorts}
+    notice = f"{SIMULATION_NOTICE}seed {seed}\n"
+    for root in roots.values():
+        _check_folder(root, notice)
+    with translate_job_errors(out), exclusive_lock(out, out / ".lock"):
+        job_list = []
+        for name, root in roots.items():
+            write_atomically(root / SIMULATED_MARKER, notice.encode())
+            first = SIMULATED_COHORTS[name].first_id
+            job_list += [
+                SimulationJob(name, root, number, seed)
+                for number in range(first, first + n_subjects)
+            ]
+            subject_numbers = range(
+                first, max(first + n_subjects, _last_subject_number(name, root) + 1)
+            )
+            write_atomically(
+                root / SIMULATED_COHORTS[name].table_path,
+                _covariate_table(STUDIES[name], subject_numbers, seed),
+            )
+        pending_jobs = [task for task in job_list if not _is_written(task)]
+        for done, _ in enumerate(map_parallel(write_night, pending_jobs, n_jobs)):
+            on_progress(done + 1, len(pending_jobs))
+    return list(roots.values())
+
+
+def _check_folder(root: Path, notice: str) -> None:
+    """Refuses a folder that has nights of another seed or of real people."""
+    marker_path = root / SIMULATED_MARKER
+    old_notice = marker_path.read_text() if marker_path.exists() else None
+    if old_notice not in (None, notice) or (
+        old_notice is None and root.exists() and any(root.iterdir())
+    ):
+        conflict = (
+            "recordings that are not simulated" if old_notice is None else "nights of another seed"
+        )
+        raise ValueError(f"out has {conflict} in {root}; choose another folder.")
+
+
+def _last_subject_number(study: str, root: Path) -> int:
+    """The highest number of a night that is there: more people than are asked for now, perhaps."""
+    if not any(root.glob("polysomnography/**/*.edf")):
+        return 0
+    return int(STUDIES[study].find_recordings(root)[-1].subject)
+
+
+def _is_written(job: SimulationJob) -> bool:
+    recording = STUDIES[job.study].recording_paths(job.root, job.number)
+    return recording.edf.exists() and recording.annotation.exists()
+
+
+# --- people --------------------------------------------------------------------------------------
+
+
+def draw_subject(study: str, number: int, seed: int) -> Person:
+    """The person with this number."""
+    cohort = SIMULATED_COHORTS[study]
+    rng = np.random.default_rng([seed, list(SIMULATED_COHORTS).index(study), number, 0])
+    low, high = cohort.age_range
+    age = -1.0
+    while not low <= age <= high:
+        age = float(np.round(rng.normal(cohort.mean_age, cohort.age_std)))
+    return draw_person(age, bool(rng.random() < cohort.share_women), rng)
+
+
+def _covariate_table(study: Study, numbers: range, seed: int) -> bytes:
+    """The study's own columns of what it knows about its people."""
+    buffer = io.StringIO()
+    lines = csv.writer(buffer, lineterminator="\n")
+    lines.writerow([study.id_column, *(names[0] for names in study.columns.values())])
+    codes = {value: code for code, value in reversed(list(study.gender_codes.items()))}
+    for number in numbers:
+        person = draw_subject(study.name, number, seed)
+        values = {
+            "age": f"{person.age:g}",
+            "heart_rate": f"{person.heart_rate:g}",
+            "gender": codes[person.gender],
+            **{name: f"{score:g}" for name, score in person.scales.items()},
+        }
+        lines.writerow([number, *(values[index] for index in study.columns)])
+    return buffer.getvalue().encode()
+
+
+# --- nights --------------------------------------------------------------------------------------
+
+
+def write_night(job: SimulationJob) -> None:
+    """One person's EDF and annotation; the annotation last, so that a night is whole or not."""
+    cohort = SIMULATED_COHORTS[job.study]
+    recording = STUDIES[job.study].recording_paths(job.root, job.number)
+    person = draw_subject(job.study, job.number, job.seed)
+    rng = np.random.default_rng([job.seed, list(SIMULATED_COHORTS).index(job.study), job.number, 1])
+    epochs = int(np.clip(rng.normal(1000, 50), 840, 1160))  # 8.33 h, as in the paper
+    stages = simulate_hypnogram(person, epochs, rng)
+    rate_hz = cohort.rates_hz[_draw_variant(len(cohort.rates_hz), rng)]
+    names = cohort.belt_names[_draw_variant(len(cohort.belt_names), rng)]
+    signals = simulate_belts(
+        BreathingTraits.draw(person, rng), person.heart_rate, stages, rate_hz, rng
+    )
+    gain = float(np.exp(rng.normal(0, 0.5)))
+    _add_belt_gap(signals, rate_hz, rng)
+    _write_edf(recording.edf, [np.float32(gain) * signal for signal in signals], names, rate_hz)
+    write_stages(recording.annotation, _score_stages(stages, cohort.has_stage_4, rng))
+
+
+def _draw_variant(n_choices: int, rng: np.random.Generator) -> int:
+    return 0 if rng.random() > 1 / 8 else int(rng.integers(1, n_choices))
+
+
+def _add_belt_gap(signals: tuple[Array, Array], rate_hz: int, rng: np.random.Generator) -> None:
+    """In one night in six the belts come off for some minutes: a flat line."""
+    if rng.random() < 1 / 6:
+        length = int(rng.uniform(120, 600) * rate_hz)
+        start = int(rng.integers(len(signals[0]) - length))
+        for signal in signals:
+            signal[start : start + length] = signal[start]
+
+
+def _score_stages(stages: Array, has_stage_4: bool, rng: np.random.Generator) -> list[int]:
+    """NSRR's numbers, as a person would score: one epoch in twenty a neighbouring stage instead.
+
+    The last minutes, and now and then some in between, are not scored.
+    """
+    neighbour = np.array([1, 0, 3, 2, 1])  # awake and stage 1, stage 2 and deep, REM and stage 1
+    scored_stages = np.where(rng.random(len(stages)) < 0.05, neighbour[stages], stages)
+    numbers = np.array([0, 1, 2, 3, 5])[scored_stages]
+    if has_stage_4:
+        numbers[(scored_stages == N3) & (rng.random(len(scored_stages)) < 0.4)] = 4
+    numbers[len(numbers) - int(rng.integers(2, 20)) :] = NSRR_UNSCORED
+    if rng.random() < 0.1:
+        start = int(rng.integers(len(numbers) - 40))
+        numbers[start : start + int(rng.integers(5, 40))] = NSRR_UNSCORED
+    return [int(number) for number in numbers]
+
+
+def _write_edf(path: Path, signals: list[Array], names: tuple[str, str], rate_hz: int) -> None:
+    from edfio import Edf, EdfSignal
+
+    edf_signals = [
+        EdfSignal(signal, rate_hz, label=name, physical_dimension="mV")
+        for signal, name in zip(signals, names, strict=True)
+    ]
+    file = io.BytesIO()
+    Edf(edf_signals, data_record_duration=1).write(file)
+    write_atomically(path, file.getvalue())

@@ -1,0 +1,1 @@
+"""Small synthetic worlds: the defaults, and restarts."""
