@@ -1,4 +1,4 @@
-"""What the players are dealt: a `Batch` of rows, and `Rows`, the table that batches come from."""
+"""The rows that the players get: a `Batch`, and the `IndexedDataset` that batches come from."""
 
 from __future__ import annotations
 
@@ -16,11 +16,23 @@ __all__ = ["Batch", "IndexedDataset"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows: inputs, labels, raw index, whether the label may be read, prediction weight.
+    """Some rows: inputs, labels, raw index, and which labels may be read.
 
-    ``y`` is only meaningful where ``labelled`` is true. ``weight`` belongs to the prediction loss
-    alone: the discriminator sees the index distribution as the sampler draws it. ``row`` says
-    which row of the table each is, for a game that remembers something about it.
+    Parameters
+    ----------
+    x : Tensor
+        Inputs.
+    y : Tensor
+        Labels; meaningful only where ``labelled`` is true, and zero elsewhere.
+    u : Tensor of shape (rows, width)
+        Raw index values.
+    labelled : Tensor of bool
+        True for source rows.
+    weight : Tensor of float
+        Weight of each row in the prediction loss. The discriminator's loss has no weights: it sees
+        the index distribution as the sampler draws it.
+    row_ids : Tensor of int
+        Number of each row in the data set.
     """
 
     x: Tensor
@@ -34,7 +46,7 @@ class Batch:
         return len(self.x)
 
     def to(self, device: torch.device) -> Batch:
-        """The same rows on this device; which rows of the table they are stays where it is."""
+        """Return the same rows on a device; ``row_ids`` stay on the CPU."""
         if self.x.device == device:
             return self
         moved = {n: getattr(self, n).to(device) for n in ("x", "y", "u", "labelled", "weight")}
@@ -42,7 +54,7 @@ class Batch:
 
     @property
     def has_classes(self) -> bool:
-        """Whether labels are the numbers of classes; else they are numbers to regress on."""
+        """Whether labels are class numbers; otherwise they are numbers to regress on."""
         return not self.y.is_floating_point()
 
 

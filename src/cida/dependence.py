@@ -1,9 +1,9 @@
-"""How much the rows of two batches depend on each other, with no adversary to train.
+"""How much the rows of two batches depend on each other, without an adversary.
 
 All four measures are the same inner product of two U-centred matrices, of distances or of kernels
-between rows (Sejdinovic et al., 2013). They are zero for independent rows, in the mean, and below
-zero for some batches: nothing is clamped, since half of the noise would then pull at the encoder.
-Time and memory grow with the square of the rows: right for batches, too much for whole tables.
+between rows (Sejdinovic et al., 2013). They are zero in the mean for independent rows, and negative
+for some batches: nothing is clamped, since half of the noise would then pull at the encoder. Time
+and memory grow with the square of the rows: right for batches, too much for whole tables.
 """
 
 from __future__ import annotations
@@ -29,9 +29,25 @@ MIN_DEPENDENCE_ROWS = 4  # of three rows nothing is left when the means are take
 def distance_covariance(a: Tensor, b: Tensor) -> Tensor:
     """``1 / (n (n - 3)) sum_ij A_ij B_ij``, A and B the U-centred distances between rows.
 
-    The unbiased estimate of the squared distance covariance (Szekely and Rizzo, 2014) of ``a``,
-    shape (n, p), and ``b``, shape (n, q). It is zero in the mean if and only if they are
-    independent: it sees every moment.
+    The unbiased estimate of the squared distance covariance (Szekely and Rizzo, 2014). Its
+    expectation is zero if and only if a and b are independent: it sees every moment.
+
+    Parameters
+    ----------
+    a : Tensor of shape (n, p)
+        Rows; at least four.
+    b : Tensor of shape (n, q)
+        As many rows.
+
+    Returns
+    -------
+    Tensor
+        One number.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or there are fewer than four rows.
     """
     return _covariance(*_pairwise_matrices(_distances, a, b))
 
@@ -39,8 +55,25 @@ def distance_covariance(a: Tensor, b: Tensor) -> Tensor:
 def distance_correlation(a: Tensor, b: Tensor) -> Tensor:
     """``dCov^2(a, b) / sqrt(dCov^2(a, a) dCov^2(b, b))``: between -1 and 1, at any scale.
 
-    The bias-corrected squared distance correlation (Szekely and Rizzo, 2014). Scaling, turning and
-    shifting a or b changes nothing. Where a or b is constant it is 0, and so is its gradient.
+    The bias-corrected squared distance correlation (Szekely and Rizzo, 2014). Scaling, rotating and
+    shifting a or b does not change it. Where a or b is constant it is 0, and so is its gradient.
+
+    Parameters
+    ----------
+    a : Tensor of shape (n, p)
+        Rows; at least four.
+    b : Tensor of shape (n, q)
+        As many rows.
+
+    Returns
+    -------
+    Tensor
+        One number.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or there are fewer than four rows.
     """
     return _correlation(*_pairwise_matrices(_distances, a, b))
 
@@ -48,10 +81,27 @@ def distance_correlation(a: Tensor, b: Tensor) -> Tensor:
 def hsic(a: Tensor, b: Tensor) -> Tensor:
     """``1 / (n (n - 3)) sum_ij K_ij L_ij``, K and L the U-centred Gaussian kernels between rows.
 
-    The unbiased Hilbert-Schmidt independence criterion (Song et al., 2012), with
-    ``k(r) = exp(-r^2 / 2 h^2)`` and h the median distance between rows that differ. The gradient
-    passes through h: with h held fixed the value would not depend on the scale of a, but its
-    gradient would, and an encoder would shrink z for ever after a gain that never comes.
+    The unbiased Hilbert-Schmidt independence criterion (Song et al., 2012), with ``k(r) = exp(-r^2
+    / 2 h^2)`` and h the median distance between rows that differ. The gradient passes through h:
+    with h held fixed the value would not depend on the scale of a, but its gradient would, and an
+    encoder would keep shrinking z without any gain.
+
+    Parameters
+    ----------
+    a : Tensor of shape (n, p)
+        Rows; at least four.
+    b : Tensor of shape (n, q)
+        As many rows.
+
+    Returns
+    -------
+    Tensor
+        One number.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or there are fewer than four rows.
     """
     return _covariance(*_pairwise_matrices(_kernel, a, b))
 
@@ -61,17 +111,34 @@ def normalized_hsic(a: Tensor, b: Tensor) -> Tensor:
 
     The unbiased centred kernel alignment (Nguyen et al., 2021) with the kernels of `hsic`. Where a
     or b is constant it is 0, and so is its gradient.
+
+    Parameters
+    ----------
+    a : Tensor of shape (n, p)
+        Rows; at least four.
+    b : Tensor of shape (n, q)
+        As many rows.
+
+    Returns
+    -------
+    Tensor
+        One number.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or there are fewer than four rows.
     """
     return _correlation(*_pairwise_matrices(_kernel, a, b))
 
 
 def centered_distances(rows: Tensor) -> Tensor:
-    """The U-centred distances between rows at length 1: `distance_correlation` is their product."""
+    """The U-centred distances at norm 1: `distance_correlation` is their inner product."""
     return _unit_u_center(_distances(rows))
 
 
 def centered_kernel(rows: Tensor) -> Tensor:
-    """The U-centred kernel between rows at length 1: `normalised_hsic` is their product."""
+    """The U-centred kernel at norm 1: `normalized_hsic` is their inner product."""
     return _unit_u_center(_kernel(rows))
 
 
@@ -100,7 +167,7 @@ def _distances(rows: Tensor) -> Tensor:
 
 
 def _kernel(rows: Tensor) -> Tensor:
-    """``exp(-r^2 / 2 h^2) - 1``; centring takes any constant off, and digits are kept without."""
+    """``exp(-r^2 / 2 h^2) - 1``; centring removes the constant, and digits are kept without it."""
     distances = _distances(rows)
     # Without the zeros: with many equal rows, as of an index with two values, h would be 0.
     positive = distances[distances > 0]
@@ -127,7 +194,7 @@ def _correlation(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _unit_u_center(similarity: Tensor) -> Tensor:
-    """The U-centred matrix at length 1; 0 where rounding is all that centring leaves of it."""
+    """The U-centred matrix at norm 1; 0 where centring leaves only rounding errors."""
     # Of about unit size first, so that no square is lost to underflow; directions are the same.
     largest = similarity.detach().abs().max()
     similarity = similarity / torch.where(largest > 0, largest, 1.0)

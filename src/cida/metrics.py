@@ -1,4 +1,4 @@
-"""How right predictions are, and where along u."""
+"""How accurate predictions are, overall and along the index."""
 
 from __future__ import annotations
 
@@ -19,9 +19,18 @@ Metric = Callable[[Array, Array], float]
 
 @dataclass(frozen=True)
 class BinScore:
-    """The score of the ``n`` rows whose index lies between ``lo`` and ``hi``.
+    """The score of the rows in one cell along the index.
 
-    The bounds are numbers, or lists of numbers where u has several columns.
+    Parameters
+    ----------
+    lo : float or list of float
+        Lower bound of the cell; a list where the index has several columns.
+    hi : float or list of float
+        Upper bound of the cell.
+    score : float
+        The metric on the cell's rows.
+    n : int
+        Number of rows.
     """
 
     lo: float | list[float]
@@ -31,19 +40,66 @@ class BinScore:
 
 
 def accuracy(y_true: Array, y_pred: Array) -> float:
-    """The share of rows predicted right."""
+    """The share of rows that are predicted correctly.
+
+    Parameters
+    ----------
+    y_true : ndarray
+        Labels.
+    y_pred : ndarray
+        Predictions.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
     return float(np.mean(y_true == y_pred))
 
 
 def root_mean_squared_error(y_true: Array, y_pred: Array) -> float:
-    """``sqrt(mean (y - prediction)^2)``, in the units of y."""
+    """``sqrt(mean (y - prediction)^2)``, in the units of y.
+
+    Parameters
+    ----------
+    y_true : ndarray
+        Labels.
+    y_pred : ndarray
+        Predictions.
+
+    Returns
+    -------
+    float
+        At least 0.
+    """
     return float(np.sqrt(np.mean((y_true - y_pred) ** 2)))
 
 
 def score_by_bin(
     space: Space, u: Tensor, y_true: Array, y_pred: Array, n_bins: int, metric: Metric
 ) -> list[BinScore]:
-    """The metric in each cell along u; empty cells are left out."""
+    """Return a metric in each cell along the index; empty cells are left out.
+
+    Parameters
+    ----------
+    space : Space
+        The fitted space of the index.
+    u : Tensor of shape (rows, width)
+        Raw index values.
+    y_true : ndarray
+        Labels.
+    y_pred : ndarray
+        Predictions.
+    n_bins : int
+        About how many cells to make.
+    metric : callable
+        ``metric(y_true, y_pred) -> float``.
+
+    Returns
+    -------
+    list of BinScore
+        One for each cell that has rows.
+    """
     cells = space.make_bins(u, n_bins)
     cell_of_row = cells.cell_of_row.numpy()
     scores = []

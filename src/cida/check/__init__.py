@@ -1,8 +1,8 @@
-"""The conformance suite: does a discriminator or a game do what the theory asks of it?
+"""The conformance suite: does a discriminator or a game do what the theory requires?
 
-A loss that falls proves nothing: a softmax over one unit has a falling loss beside it and a
-gradient of exactly zero. So each check asks for behaviour: the adversary learns u from an encoding
-that carries it, the encoder feels it, and no belief that ignores z beats the ceiling.
+A loss that falls proves nothing: a softmax over one unit has a gradient of exactly zero while other
+losses fall beside it. So each check tests behaviour: the adversary learns u from an encoding that
+carries it, the encoder gets its gradient, and no constant parameters beat the ceiling.
 
     cida check my_package.heads:MyDiscriminator
 """
@@ -19,7 +19,23 @@ __all__ = ["CheckResult", "check", "check_discriminator", "check_game"]
 
 
 def check(kind: type) -> list[CheckResult]:
-    """Runs the suite that fits the class; it must be a `Discriminator` or a `Game`."""
+    """Run the suite that fits a class.
+
+    Parameters
+    ----------
+    kind : type
+        A subclass of `Discriminator` whose arguments have defaults, or a subclass of `Game`.
+
+    Returns
+    -------
+    list of CheckResult
+        One for each check.
+
+    Raises
+    ------
+    TypeError
+        If the class is neither a discriminator nor a game.
+    """
     if isinstance(kind, type) and issubclass(kind, Discriminator):
         return check_discriminator(kind)
     if isinstance(kind, type) and issubclass(kind, Game):

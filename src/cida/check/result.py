@@ -1,4 +1,4 @@
-"""What the conformance suite finds."""
+"""The result of a check, and how checks are run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ MIN_LEARNED_MARGIN = (
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check on one subject: ``fault`` is empty when it passed."""
+    """The result of one check on one subject.
+
+    Parameters
+    ----------
+    check : str
+        Name of the check.
+    subject : str
+        What was checked, such as the space it was checked on.
+    failure : str
+        What is wrong; empty if the check passed.
+    """
 
     check: str
     subject: str
@@ -23,15 +33,16 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
+        """Whether the check passed."""
         return not self.failure
 
 
 class CheckFailedError(AssertionError):
-    """What a check found wrong, in one sentence."""
+    """Raised by a check, with one sentence on what is wrong."""
 
 
 def run_check(check: Callable[..., None], subject: str, run: Callable[[], None]) -> CheckResult:
-    """Runs one check; whatever it raises is its finding."""
+    """Run one check; whatever it raises becomes its failure."""
     fault = ""
     try:
         run()

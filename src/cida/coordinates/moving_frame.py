@@ -1,4 +1,4 @@
-"""The moving frame: each row seen from where the rows of its index are, and where they head."""
+"""The moving frame: each row relative to the mean at its index, with the mean's turns undone."""
 
 from __future__ import annotations
 
@@ -29,20 +29,40 @@ MIN_HEADING_SIGNAL_TO_NOISE = (
 
 
 def can_use_moving_frame(space: Space, features: int) -> bool:
-    """Whether u is one number on a line, and x few enough columns."""
+    """Tell whether the index is one number on a line and x has few enough columns.
+
+    Parameters
+    ----------
+    space : Space
+        The space of the index.
+    features : int
+        Number of columns of x.
+
+    Returns
+    -------
+    bool
+        True if `MovingFrame` can be used.
+    """
     return space.embedding_width == 1 and features <= MAX_FRAME_FEATURES
 
 
 class MovingFrame(nn.Module):
     """``x -> T(u) (x - m(u)) / s``: m(u) is the path of the mean, T(u) undoes the path's turns.
 
-    A layer that depends on the index, fitted to moments and not by the game, with no label. Lengths
-    are measured in s, the deviation of each column at a fixed u. There m is a Gaussian process
-    through the means along u, whose noise follows from their counts; T is the rotation that carries
-    the path's tangent back along it to where it started, and nothing more (parallel transport).
-    What only moves and turns along u stands still in this frame. Where the path moves no faster
-    than its noise there is no tangent to go by: the last sure one holds. With ``follow="axes"`` T
-    undoes the turns of the rows' principal axes instead (`axes_turns`): for what turns on the spot.
+    A layer that depends on the index and is fitted to moments, without labels and outside the game.
+    s is the standard deviation of each column at a fixed u. The path m is a Gaussian process
+    through the means along u, with noise by their counts; T is the rotation that transports the
+    path's tangent back to its start, and nothing more (parallel transport). What only moves and
+    turns along u stands still in this frame. Where the path moves no faster than its noise there is
+    no tangent, and the last certain one is kept.
+
+    Parameters
+    ----------
+    features : int
+        Number of columns of x.
+    follow : {"path", "axes"}, default "path"
+        Whether T undoes the turns of the path, or those of the rows' principal axes
+        (`principal_axis_rotations`), for data that turn on the spot.
     """
 
     places: Tensor
@@ -60,7 +80,7 @@ class MovingFrame(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, index: Tensor) -> Self:
-        """Finds the path and its turns in the rows of x and their index on a line."""
+        """Find the path and its turns in the rows of x and their index on a line."""
         u, rows = index[:, 0].double().numpy(), x.flatten(1).double().numpy()
         bin_of_row = _assign_bins(u)
         counts = np.bincount(bin_of_row)

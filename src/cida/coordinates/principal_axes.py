@@ -24,8 +24,8 @@ def principal_axis_rotations(residuals: Array, bin_of_row: Array) -> Array:
 
     In the eigenbasis of the shape so far, with eigenvalues l, an entry C_ij between two axes asks
     for a turn of ``C_ij (l_i - l_j) / ((l_i - l_j)^2 + 15^2 l_i l_j / n)`` in their plane: the
-    second term is 15 times the noise of C_ij, squared, so that axes of nearly equal length, which
-    have no direction to speak of, hardly turn. Each step takes the least turn that does it.
+    second term is 15 times the noise of C_ij, squared, so that axes of nearly equal length, whose
+    direction is not determined, hardly turn. Each step takes the smallest turn that achieves this.
     """
     counts, covariances = _smoothed_covariances(residuals, bin_of_row)
     rotation = np.eye(residuals.shape[1])
@@ -43,7 +43,7 @@ def principal_axis_rotations(residuals: Array, bin_of_row: Array) -> Array:
 
 
 def _rotation_step(lengths: Array, axes: Array, covariance: Array, count: float) -> Array:
-    """The rotation that brings the axes of what is seen towards these, which are so long."""
+    """The rotation that brings the axes of a covariance towards the given axes and lengths."""
     rotated_covariance = axes.T @ covariance @ axes
     length_gaps = lengths[:, None] - lengths[None, :]
     noise = np.outer(lengths, lengths).clip(min=0) / count

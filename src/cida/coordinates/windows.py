@@ -1,4 +1,4 @@
-"""Standardisation in windows along the index."""
+"""Standardization in windows along the index."""
 
 from __future__ import annotations
 
@@ -25,20 +25,27 @@ UNUSED_WINDOW_INDEX = 1e6  # far from every index
 
 @runtime_checkable
 class SupportsFitIndex(Protocol):
-    """An encoder with a layer that is fitted to x along the embedded index, before any game."""
+    """An encoder with a layer that is fitted to x along the embedded index, before training."""
 
     def fit_index(self, x: Tensor, index: Tensor) -> None:
-        """Fits it to these rows; labels are not seen."""
+        """Fit the layer to these rows; labels are not used."""
 
 
 class IndexWindows(nn.Module):
-    """``x -> (x - m(u)) / s(u)``: mean and spread of the rows whose index is nearest to u.
+    """``x -> (x - m(u)) / s(u)``: mean and deviation of the rows whose index is nearest to u.
 
-    They are found once, from all rows and no label, at places that follow the rows: in each,
-    the nearest sixteenth of the rows (200 to 1,000), without the values that are missing. Between
-    places they are mixed, ``(1 / d - 1 / d_8)^2`` of each of the eight nearest at distance d
-    (Shepard's weights, which have no jump); beyond the range seen they are those of its edge. What
-    drifts along u in level and scale stands still after it, whatever its path.
+    They are computed once, from all rows and without labels, at points that follow the rows' index:
+    at each, over the nearest sixteenth of the rows (200 to 1,000), leaving out missing values.
+    Between points they are interpolated by Shepard's weights ``(1 / d - 1 / d_8)^2`` of the eight
+    nearest, which have no jump; outside the range of the data they are those of its edge. What
+    drifts along u in level and scale is constant afterwards, whatever its path.
+
+    Parameters
+    ----------
+    features : int
+        Number of columns of x.
+    index_width : int
+        Number of columns of the embedded index.
     """
 
     places: Tensor
@@ -53,7 +60,7 @@ class IndexWindows(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, index: Tensor, present: Tensor | None = None) -> Self:
-        """Finds the windows in the rows of x, where ``present`` says which values are real."""
+        """Find the windows in the rows of x; ``present`` tells which values are not missing."""
         order = index[:, 0].argsort(stable=True)  # so that thinning takes from everywhere
         subset = order[evenly_spaced(len(order), MAX_WINDOW_FIT_ROWS)]
         rows, e = x[subset].double(), index[subset].double()
@@ -89,7 +96,7 @@ class IndexWindows(nn.Module):
         return ((x - mean[:, 0]) / spread[:, 0]).clamp(-MAX_ABS_OUTPUT, MAX_ABS_OUTPUT)
 
     def distances_to_windows(self, index: Tensor) -> Tensor:
-        """How far each row's index is from every place."""
+        """The distance of each row's index to every window."""
         return torch.cdist(index, self.places)
 
 

@@ -16,8 +16,27 @@ Array = np.ndarray[Any, Any]
 class IndexedData:
     """A data set with its truth: inputs, labels of every row, index, and which rows are source.
 
-    ``y`` holds the labels of the target rows too, for scoring. Train on ``training_labels``,
-    where they are NaN.
+    Parameters
+    ----------
+    name : str
+        Name for reports.
+    x : ndarray of shape (rows, columns)
+        Inputs.
+    y : ndarray of shape (rows,)
+        Labels of all rows, those of target rows included, for scoring.
+    u : ndarray of shape (rows,) or (rows, width)
+        Domain index.
+    source : ndarray of bool
+        True for the rows whose labels may be used.
+    scaling : tuple of two ndarray, optional
+        Mean and standard deviation that x was standardized with.
+
+    Examples
+    --------
+    >>> from cida.datasets import make_circle
+    >>> data = make_circle()
+    >>> data.x.shape, int(data.source.sum())
+    ((3000, 2), 600)
     """
 
     name: str
@@ -29,5 +48,5 @@ class IndexedData:
 
     @property
     def training_labels(self) -> Array:
-        """The labels with the target rows blanked out."""
+        """The labels, NaN for target rows: what `fit` takes."""
         return np.where(self.source, self.y.astype(np.float64), np.nan)

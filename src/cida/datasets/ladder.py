@@ -1,4 +1,4 @@
-"""The moment ladder: worlds whose shortcut leaves its mark in one moment of p(u|z)."""
+"""The moment ladder: data sets whose shortcut shows in one moment of p(u|z) only."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ SHORTCUT_NOISE = 0.5
 
 
 def shortcut_side(u: Array, moment: str) -> Array:
-    """+1 or -1 beyond the source, 0 inside: which side of the rung's moment u is on.
+    """+1 or -1 outside the source, 0 inside: on which side of the moment u is.
 
-    ``E[u^j side(u)] = 0`` for j below the rung's order, and 0 for j = 3 too on the last rung.
+    ``E[u^j side(u)] = 0`` for j below the moment's order, and for j = 3 too in the last data set.
     """
     distance = np.abs(u)
     n_crossed = np.searchsorted(SWITCH_POINTS_BY_MOMENT[moment], distance)
@@ -50,12 +50,32 @@ def shortcut_side(u: Array, moment: str) -> Array:
 
 
 def make_ladder(moment: str = "mean", n_samples: int = 4000, seed: int = 0) -> IndexedData:
-    """Three switches, each +-1 and a little noise: ``y = x1 x2`` everywhere, and x0 a shortcut.
+    """Three switches, each +-1 with a little noise: ``y = x1 x2`` everywhere, and x0 a shortcut.
 
     In the source (the middle of the range) x0 repeats the label; in the target it is ``side(u)``
-    and says nothing of it. The shortcut is learned first, and an encoding that keeps it looks
-    aligned to every head that is blind to the rung: "mean", "variance", "skewness" of p(u|z), or
-    only its "whole". An encoding of the product is independent of u and right everywhere.
+    and carries no information about it. The shortcut is learned first, and an encoding that keeps
+    it looks aligned to every head that does not see the moment. An encoding of the product is
+    independent of u and right everywhere.
+
+    Parameters
+    ----------
+    moment : {"mean", "variance", "skewness", "whole"}, default "mean"
+        The lowest moment of p(u|z) in which the shortcut shows; "whole" shows in none of the first
+        three.
+    n_samples : int, default 4000
+        Number of rows.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set.
+
+    Raises
+    ------
+    ValueError
+        If the moment is unknown or there are fewer than 10 rows.
     """
     if moment not in SWITCH_POINTS_BY_MOMENT:
         hint = did_you_mean(moment, SWITCH_POINTS_BY_MOMENT)
@@ -84,6 +104,6 @@ def make_ladder(moment: str = "mean", n_samples: int = 4000, seed: int = 0) -> I
 
 
 def index_quantile(share: Array) -> Array:
-    """Inverts ``1/2 + 3/4 u - 1/4 u^3``, the share of rows below u."""
+    """The inverse of ``1/2 + 3/4 u - 1/4 u^3``, the share of rows below u."""
     u: Array = 2 * np.cos((np.arccos(1 - 2 * share) + 4 * np.pi) / 3)
     return u

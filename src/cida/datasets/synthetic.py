@@ -1,5 +1,4 @@
-"""Synthetic data with a known truth: Circle and Sine of the paper, and one data set for each way
-in which an index can matter, or not."""
+"""Synthetic data: Circle and Sine, and one data set for each way in which an index can matter."""
 
 from __future__ import annotations
 
@@ -36,9 +35,26 @@ def make_circle(
 ) -> IndexedData:
     """Discs on a half circle: domain i is centred at ``5 (cos t, sin t)``, ``t = pi i / (n - 1)``.
 
-    The offset from the centre is a standard normal truncated to radius 1; ``y = (|x| > 5)``, so
-    the boundary turns with the index. x is z-scored over all points (or as another draw was, to
-    score a model on fresh points); ``u = i / (n - 1)``.
+    The offset from the centre is a standard normal truncated to radius 1, and ``y = (|x| > 5)``, so
+    that the boundary turns with the index ``u = i / (n - 1)``. x is standardized over all rows.
+
+    Parameters
+    ----------
+    n_domains : int, default 30
+        Number of domains n.
+    n_per_domain : int, default 100
+        Rows of each domain.
+    n_source_domains : int, default 6
+        How many of the first domains are source.
+    seed : int, default 0
+        Seed of the random numbers.
+    scaling_from : IndexedData, optional
+        Another draw, whose scaling is used: to score a model on new rows.
+
+    Returns
+    -------
+    IndexedData
+        The data set.
     """
     _check_sizes(n_domains, n_per_domain, n_source_domains)
     rng = np.random.default_rng(seed)
@@ -58,8 +74,26 @@ def make_sine(
 ) -> IndexedData:
     """Slices of a sine: domain i has ``x0`` uniform on ``[i pi/9, (i + 1) pi/9]``.
 
-    ``x1 = sin(3 x0) + e`` with e a standard normal truncated to [-1, 1]; ``y = (e > 0)``. x is
-    z-scored over all points (or as another draw was); ``u = i / (n - 1)``.
+    ``x1 = sin(3 x0) + e`` with e a standard normal truncated to [-1, 1], ``y = (e > 0)`` and ``u =
+    i / (n - 1)``. x is standardized over all rows.
+
+    Parameters
+    ----------
+    n_domains : int, default 12
+        Number of domains n.
+    n_per_domain : int, default 190
+        Rows of each domain.
+    n_source_domains : int, default 5
+        How many of the first domains are source.
+    seed : int, default 0
+        Seed of the random numbers.
+    scaling_from : IndexedData, optional
+        Another draw, whose scaling is used: to score a model on new rows.
+
+    Returns
+    -------
+    IndexedData
+        The data set.
     """
     _check_sizes(n_domains, n_per_domain, n_source_domains)
     rng = np.random.default_rng(seed)
@@ -113,10 +147,22 @@ def _truncated_normal(rng: np.random.Generator, n_samples: int, width: int) -> A
 
 
 def make_rotating_moons(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
-    """Two moons that turn by u = 0 to 180 degrees around the point between them; source u <= 60.
+    """Two moons that turn by u = 0 to 180 degrees around the point between them.
 
-    The mean stays where it is: only the shape turns. After 180 degrees each moon is where the other
-    one was.
+    The mean does not move: only the shape turns. After 180 degrees each moon is where the other one
+    was. Source: u <= 60.
+
+    Parameters
+    ----------
+    n_samples : int, default 3000
+        Number of rows.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set.
     """
     random = _make_rng(n_samples, seed)
     x, y = make_moons(n_samples, noise=0.1, random_state=seed)
@@ -134,9 +180,21 @@ def make_rotating_moons(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> Inde
 
 
 def make_drifting_regression(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
-    """``y = sin(2 s0) + s1 / 2`` and noise of 0.1; x is s, carried along an arc by u.
+    """``y = sin(2 s0) + s1 / 2`` with noise of 0.1; x is s, moved along an arc by u.
 
-    u runs from 0 to 10, as years might, the source up to 4; s is standard normal at every u.
+    u runs from 0 to 10, as years might; s is standard normal at every u. Source: u <= 4.
+
+    Parameters
+    ----------
+    n_samples : int, default 3000
+        Number of rows.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set; y are numbers.
     """
     random = _make_rng(n_samples, seed)
     u = random.uniform(0, 10, n_samples)
@@ -149,8 +207,20 @@ def make_drifting_regression(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) ->
 def make_plane(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
     """An index (a, b) of two numbers that act together: classes drift by 4 a b and 2 (a - b).
 
-    Either number alone tells little of where a row is. Source: a and b below 1/2; the rest of the
-    unit square is target.
+    Either number alone tells little about where a row is. Source: a and b below 1/2; the rest of
+    the unit square is target.
+
+    Parameters
+    ----------
+    n_samples : int, default 3000
+        Number of rows.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set; u has two columns.
     """
     random = _make_rng(n_samples, seed)
     u = random.uniform(size=(n_samples, 2))
@@ -162,7 +232,22 @@ def make_plane(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
 
 
 def make_hours(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
-    """The hour of the day: classes swing once a day, and 24 is 0 again; source 9 to 17 o'clock."""
+    """The hour of the day: classes swing once a day, and 24 is 0 again.
+
+    Source: 9 to 17 o'clock.
+
+    Parameters
+    ----------
+    n_samples : int, default 3000
+        Number of rows.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set; u has a period of 24.
+    """
     random = _make_rng(n_samples, seed)
     u = random.uniform(0, 24, n_samples)
     y, x = _make_two_classes(random, n_samples, 3)
@@ -175,9 +260,23 @@ def make_hours(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
 def make_noisy_index(
     n_samples: int = DEFAULT_SAMPLES, noise: float = 0.05, seed: int = 0
 ) -> IndexedData:
-    """Classes drift with t in [0, 1], and ``u = t + noise * normal`` is all that is known of t.
+    """Classes drift with t in [0, 1], and only ``u = t + noise * normal`` is known of t.
 
     Source: u <= 0.4.
+
+    Parameters
+    ----------
+    n_samples : int, default 3000
+        Number of rows.
+    noise : float, default 0.05
+        Standard deviation of the error of u.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set.
     """
     random = _make_rng(n_samples, seed)
     t = random.uniform(size=n_samples)
@@ -189,7 +288,22 @@ def make_noisy_index(
 
 
 def make_irrelevant_index(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
-    """u carries two columns along that say nothing of the label; source u <= 0.4."""
+    """The index moves two columns that carry no information about the label.
+
+    Source: u <= 0.4.
+
+    Parameters
+    ----------
+    n_samples : int, default 3000
+        Number of rows.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set.
+    """
     random = _make_rng(n_samples, seed)
     u = random.uniform(size=n_samples)
     y, x = _make_two_classes(random, n_samples, 4)
@@ -199,7 +313,22 @@ def make_irrelevant_index(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> In
 
 
 def make_noise_index(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
-    """u is drawn on its own and has nothing to do with x or y; source u <= 0.4."""
+    """The index is independent of x and y.
+
+    Source: u <= 0.4.
+
+    Parameters
+    ----------
+    n_samples : int, default 3000
+        Number of rows.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set.
+    """
     random = _make_rng(n_samples, seed)
     u = random.uniform(size=n_samples)
     y, x = _make_two_classes(random, n_samples, 3)
@@ -207,9 +336,21 @@ def make_noise_index(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> Indexed
 
 
 def make_shifting_labels(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> IndexedData:
-    """The share of class 1 goes from 0.05 to 0.95 along u, and x given y stays as it is.
+    """The share of class 1 grows from 0.05 to 0.95 along u, while p(x|y) stays the same.
 
-    Invariance is the wrong wish here: what tells u is the label itself. Source u <= 0.5.
+    Invariance is the wrong aim here: it is the label itself that depends on u. Source: u <= 0.5.
+
+    Parameters
+    ----------
+    n_samples : int, default 3000
+        Number of rows.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    IndexedData
+        The data set.
     """
     random = _make_rng(n_samples, seed)
     u = random.uniform(size=n_samples)

@@ -1,4 +1,4 @@
-"""Networks that can take the place of the encoder, the predictor or a discriminator's body."""
+"""Networks that can be the encoder, the predictor or a discriminator's body."""
 
 from cida.networks.affine import IndexAffine
 from cida.networks.framed import FramedEncoder

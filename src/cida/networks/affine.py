@@ -1,4 +1,4 @@
-"""A learned scale and shift that follow the index."""
+"""A learned scale and shift that depend on the index."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ __all__ = ["IndexAffine"]
 class IndexAffine(nn.Module):
     """``h -> (1 + A e(u)) * h + B e(u)``, for features h and the embedded index e(u).
 
-    What the spatial transformer is for images: the one thing about u that the encoder may undo.
-    It is linear in u, so that what is learned near the source goes on beyond it, and it begins as
-    the identity.
+    The counterpart of the spatial transformer for features: the one effect of u that the encoder
+    may undo. It is linear in u, so that what is learned near the source continues beyond it, and it
+    starts as the identity.
+
+    Parameters
+    ----------
+    features : int
+        Number of columns of h.
+    index_width : int
+        Number of columns of the embedded index.
     """
 
     def __init__(self, features: int, index_width: int) -> None:

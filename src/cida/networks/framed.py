@@ -16,7 +16,21 @@ __all__ = ["FramedEncoder"]
 
 @configurable
 class FramedEncoder(nn.Module):
-    """``z = E(T(u) (x - m(u)))``: an encoder in the moving frame, which alone sees the index."""
+    """``z = E(T(u) (x - m(u)))``: an encoder in the moving frame; only the frame sees the index.
+
+    Parameters
+    ----------
+    inputs : int
+        Number of columns of x.
+    hidden : sequence of int
+        Widths of the hidden layers.
+    outputs : int
+        Number of columns of z.
+    dropout : float, default 0.0
+        Share of hidden numbers that is dropped.
+    follow : {"path", "axes"}, default "path"
+        Which rotation the frame undoes; see `MovingFrame`.
+    """
 
     def __init__(
         self,
@@ -31,7 +45,7 @@ class FramedEncoder(nn.Module):
         self.body = PlainEncoder(inputs, hidden, outputs, dropout)
 
     def fit_index(self, x: Tensor, index: Tensor) -> None:
-        """Fits the frame to all rows; labels are not seen."""
+        """Fit the frame to all rows; labels are not used."""
         self.frame.fit(x, index)
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:

@@ -17,7 +17,19 @@ __all__ = ["Convolution", "ImageEncoder"]
 
 @configurable_part
 class Convolution(NamedTuple):
-    """One layer: ``convolution -> max-pooling -> batch normalisation -> ReLU``."""
+    """One layer: ``convolution -> max-pooling -> batch normalisation -> ReLU``.
+
+    Parameters
+    ----------
+    channels : int
+        Channels after the layer.
+    kernel : int, default 3
+        Side of the kernel.
+    stride : int, default 1
+        Stride of the convolution.
+    pool : int, default 1
+        Side of the max-pooling window; 1 for none.
+    """
 
     channels: int
     kernel: int = 3
@@ -25,7 +37,7 @@ class Convolution(NamedTuple):
     pool: int = 1
 
     def make_modules(self, input_channels: int, dropout: float) -> list[nn.Module]:
-        """Its modules, for so many channels that come in."""
+        """Return the layer's modules for a number of input channels."""
         convolution = nn.Conv2d(
             input_channels, self.channels, self.kernel, self.stride, self.kernel // 2, bias=False
         )
@@ -38,26 +50,34 @@ class Convolution(NamedTuple):
         ]
 
     def output_size(self, size: int) -> int:
-        """The side of the image that it gives for one of this side."""
+        """Return the side of the output for an image of this side."""
         padded = size + 2 * (self.kernel // 2)
         return ((padded - self.kernel) // self.stride + 1) // self.pool
 
 
 @configurable
 class ImageEncoder(nn.Module):
-    """``z = C(R(theta) x)``: an image turned by a transformer, then read by convolutions C.
+    """``z = C(R(theta) x)``: an image rotated by a transformer, then read by convolutions C.
 
-    A last linear layer gives z. Memory is laid out channels last, which the convolutions are
-    fastest with on a CPU; with ``in_bfloat16`` they, and they alone, compute in bfloat16.
+    A last linear layer gives z. Memory is laid out channels last, the fastest layout for
+    convolutions on a CPU.
 
-    Arguments
-    ---------
-    size: height and width of the images, which have one channel.
-    layers: the convolutions.
-    outputs: the width of z.
-    transformer: what turns the image.
-    dropout: share of channels dropped after each convolution, for a probabilistic encoder.
-    fold: squares of so many pixels a side become channels before the first convolution.
+    Parameters
+    ----------
+    size : int
+        Height and width of the images, which have one channel.
+    layers : sequence of Convolution
+        The convolutions.
+    outputs : int
+        Number of columns of z.
+    transformer : RotationTransformer
+        What rotates the image.
+    dropout : float, default 0.0
+        Share of channels dropped after each convolution, for a probabilistic encoder.
+    fold : int, default 1
+        Squares of this many pixels a side become channels before the first convolution.
+    in_bfloat16 : bool, default False
+        Whether the convolutions, and only they, compute in bfloat16.
     """
 
     def __init__(

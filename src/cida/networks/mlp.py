@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons for each of the three players."""
+"""Multi-layer perceptrons for all three players."""
 
 from __future__ import annotations
 
@@ -16,8 +16,18 @@ __all__ = ["MLP", "IndexedEncoder", "PlainEncoder"]
 class MLP(nn.Sequential):
     """``Linear -> ReLU`` for each hidden width, then a last ``Linear`` if ``outputs`` is given.
 
-    With ``batch_norm`` each hidden layer is ``Linear -> BatchNorm -> ReLU``, as in the paper;
-    ``dropout`` is the share of each layer's numbers that is dropped.
+    Parameters
+    ----------
+    inputs : int
+        Number of input columns.
+    hidden : sequence of int
+        Widths of the hidden layers.
+    outputs : int, optional
+        Number of output columns; None for the last hidden layer's.
+    batch_norm : bool, default False
+        Whether hidden layers are ``Linear -> BatchNorm -> ReLU``, as in the paper.
+    dropout : float, default 0.0
+        Share of each hidden layer's numbers that is dropped.
     """
 
     def __init__(
@@ -44,7 +54,19 @@ class MLP(nn.Sequential):
 
 @configurable
 class PlainEncoder(nn.Module):
-    """``z = E(x)``: the index is not an input; right where x itself carries it (section 3.1)."""
+    """``z = E(x)``: the index is not an input; right where x itself carries it (section 3.1).
+
+    Parameters
+    ----------
+    inputs : int
+        Number of columns of x.
+    hidden : sequence of int
+        Widths of the hidden layers.
+    outputs : int
+        Number of columns of z.
+    dropout : float, default 0.0
+        Share of hidden numbers that is dropped.
+    """
 
     def __init__(
         self, inputs: int, hidden: Sequence[int], outputs: int, dropout: float = 0.0
@@ -59,10 +81,25 @@ class PlainEncoder(nn.Module):
 
 @configurable
 class IndexedEncoder(nn.Module):
-    """``z = E(x, u) = body(relu(A x + branch(u)))``: u has a branch of its own that joins x.
+    """``z = E(x, u) = body(relu(A x + branch(u)))``: u enters by a branch of its own.
 
-    The branch starts at zero output, so that the encoder begins as ``E(x)`` and uses the index
-    only where that pays; a narrow branch keeps z smooth along u.
+    The output of the branch starts at zero, so that the encoder starts as ``E(x)`` and uses the
+    index only where that helps; a narrow branch keeps z smooth along u.
+
+    Parameters
+    ----------
+    inputs : int
+        Number of columns of x.
+    index_width : int
+        Number of columns of the embedded index.
+    hidden : sequence of int
+        Widths of the hidden layers; at least one.
+    outputs : int
+        Number of columns of z.
+    branch_width : int, default 16
+        Width of the branch's hidden layer.
+    dropout : float, default 0.0
+        Share of hidden numbers that is dropped.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Batch norm whose mean and variance follow the index."""
+"""Batch normalisation whose mean and variance depend on the index."""
 
 from __future__ import annotations
 
@@ -31,18 +31,24 @@ class IndexMoments:
         return self.index.T @ values / len(values)
 
     def evaluate_line(self, mean: Tensor, moments: Tensor) -> Tensor:
-        """The line of least squares with this mean and these moments, at each row."""
+        """The least-squares line with this mean and these moments, at each row."""
         return torch.addmm(mean, self.index, self.inverse @ moments)
 
     @cached_property
     def hat_matrix(self) -> Tensor:
-        """What the rows' values have to do with their own line, a matrix of rows by rows."""
+        """The matrix, rows by rows, that maps the rows' values to their own line."""
         share = self.index.new_full((), 1 / len(self.index))
         return torch.addmm(share, self.index, MOMENTUM * share * self.inverse @ self.index.T)
 
 
 class IndexTrend(nn.Module):
-    """What all `IndexNorm` of an encoder share: mean and covariance of e(u) over the rows."""
+    """Mean and covariance of e(u) over the rows, shared by all `IndexNorm` layers of an encoder.
+
+    Parameters
+    ----------
+    index_width : int
+        Number of columns of the embedded index.
+    """
 
     centre: Tensor
     covariance: Tensor
@@ -64,12 +70,19 @@ class IndexTrend(nn.Module):
 
 
 class IndexNorm(nn.Module):
-    """``h -> w (h - m(u)) / sqrt(v(u)) + b``, m and v straight lines in e(u), channel by channel.
+    """``h -> w (h - m(u)) / sqrt(v(u)) + b``, m and v straight lines in e(u), for each channel.
 
-    Batch norm gives every channel the same mean and variance over all rows; here it has them at
-    every u, which takes out of each layer what drifts steadily with the index, labels or not. Mean
-    and variance are the batch's in training, as in batch norm; their slopes are of least squares
-    over the last few batches. Prediction takes running means of all.
+    Batch normalisation gives every channel the same mean and variance over all rows; this layer
+    does so at every u, which removes from each layer what drifts steadily with the index, without
+    labels. Mean and variance are the batch's in training, as in batch normalisation; their slopes
+    are least-squares estimates over the last few batches. Prediction uses running means.
+
+    Parameters
+    ----------
+    channels : int
+        Number of channels of h.
+    index_width : int
+        Number of columns of the embedded index.
     """
 
     mean: Tensor
@@ -98,14 +111,14 @@ class IndexNorm(nn.Module):
         return _scale_and_shift(h, scale, self.bias - scale * mean)
 
     def update_mean_line(self, means: Tensor, trend: IndexMoments) -> Tensor:
-        """The line of the rows' means, which are remembered."""
+        """Update the running mean, and return the line of the rows' means."""
         middle = means.mean(0)
         self.mean.lerp_(middle, MOMENTUM)
         self.mean_moments.lerp_(trend.covariance_with(means), MOMENTUM)
         return trend.evaluate_line(middle, self.mean_moments)
 
     def update_variance_line(self, squares: Tensor, trend: IndexMoments) -> tuple[Tensor, Tensor]:
-        """The line of the rows' squares, which are remembered, and its floor."""
+        """Update the running variance, and return the line of the rows' squares and its floor."""
         middle = squares.mean(0)
         self.variance.lerp_(middle, MOMENTUM)
         self.variance_moments.lerp_(trend.covariance_with(squares), MOMENTUM)
@@ -113,12 +126,12 @@ class IndexNorm(nn.Module):
 
 
 class _IndexNormFunction(torch.autograd.Function):
-    """The norm of a batch.
+    """The normalisation of one batch.
 
-    With the rows' means a and mean squares s: ``m = line(a)``, ``q = s - 2 a m + m^2``,
-    ``r = line(q)^(-1/2)``, ``h -> w r (h - m) + b``. The derivative of a line in its values is the
-    hat matrix. Written out since autograd, one small operation after another, takes twice as
-    long; the floor is taken for a constant.
+    With the rows' means a and mean squares s: ``m = line(a)``, ``q = s - 2 a m + m^2``, ``r =
+    line(q)^(-1/2)``, ``h -> w r (h - m) + b``. The derivative of a line in its values is the hat
+    matrix. The gradient is written by hand since autograd, with its many small operations, takes
+    twice as long; the floor is treated as a constant.
     """
 
     @staticmethod

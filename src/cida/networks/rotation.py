@@ -1,4 +1,4 @@
-"""The spatial transformer of Rotating MNIST: an image is turned before it is read."""
+"""The spatial transformer of Rotating MNIST: an image is rotated before it is read."""
 
 from __future__ import annotations
 
@@ -20,23 +20,28 @@ __all__ = ["RotationTransformer"]
 class RotationTransformer(nn.Module):
     """``x -> R(theta) x`` with ``(cos theta, sin theta) = h / |h|``, ``h = h(u)`` or ``h(x, u)``.
 
-    The paper's supplement: a spatial transformer that may only rotate, the bias that makes the
-    experiment learnable. A direction has no seam, as a circular index has none. On a line one angle
-    is the better bias (``one_angle``: theta = h): a network goes on straight where it has not
-    been yet, and so does the true angle.
+    From the paper's supplement: a spatial transformer that can only rotate, the inductive bias that
+    makes the experiment learnable. A direction has no jump, as a circular index has none. On a line
+    a single angle is the better bias (``one_angle``: theta = h): a network extrapolates linearly,
+    and so does the true angle.
 
     It starts as the identity: the last layer's weights are zero and its bias is (1, 0), or 0 for
-    one angle, but the layers below are alive, so gradients arrive at once. The last layer of h(u)
-    also sees u itself: with one number coming in, some seeds leave no ReLU awake beyond the source,
-    and there nothing would ever turn. h(x, u) gets u scaled up, as loud as all pixels together.
+    one angle, while the layers below have gradients at once. The last layer of h(u) also sees u
+    itself: with a single input, some seeds leave no ReLU active beyond the source, and nothing
+    would rotate there. h(x, u) gets u scaled up to the norm of all pixels together.
 
-    Arguments
-    ---------
-    index_width: how many numbers the embedding of u has.
-    pixels: how many pixels an image has if h sees it too, as in the paper; 0 for h(u).
-    hidden: widths of h.
-    dropout: share of h's hidden numbers dropped, for a probabilistic encoder.
-    one_angle: whether h is one number, the angle in radians.
+    Parameters
+    ----------
+    index_width : int
+        Number of columns of the embedded index.
+    pixels : int, default 0
+        Number of pixels of an image if h sees it too, as in the paper; 0 for h(u).
+    hidden : sequence of int, default (64, 64)
+        Widths of h.
+    dropout : float, default 0.0
+        Share of h's hidden numbers dropped, for a probabilistic encoder.
+    one_angle : bool, default False
+        Whether h is one number, the angle in radians.
     """
 
     def __init__(
@@ -72,5 +77,5 @@ class RotationTransformer(nn.Module):
         return nn.functional.normalize(output, dim=1)
 
     def forward(self, images: Tensor, index: Tensor, fold: int = 1) -> Tensor:
-        """The images turned; ``fold`` as in `rotate`."""
+        """Return the rotated images; ``fold`` as in `rotate`."""
         return rotate(images, self.cos_sin(images, index), fold=fold)

@@ -1,4 +1,4 @@
-"""Networks of ours as plain values, from which a file can say how to make them again."""
+"""Networks as JSON values, from which a model file can build them again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Config = dict[str, Any]
 
 
 def configurable(kind: type[M]) -> type[M]:
-    """A class decorator: objects of the class remember what they were made with, as JSON values."""
+    """Class decorator: instances record their constructor's arguments as JSON values."""
     original_init, signature = kind.__init__, inspect.signature(kind)
 
     @functools.wraps(original_init)
@@ -40,15 +40,24 @@ def configurable(kind: type[M]) -> type[M]:
 
 
 def configurable_part(kind: type[P]) -> type[P]:
-    """A class decorator for small values that networks are made of: their fields are plain."""
+    """Class decorator for small values that networks are made of: their fields are JSON values."""
     _CONFIGURABLE_PARTS[kind.__name__] = kind
     return kind
 
 
 def network_config(module: nn.Module) -> Config | None:
-    """How to make the module again, without its weights; None if it is none of ours.
+    """Return how to build a network again, without its weights.
 
-    Neither is one of ours that was changed after it was made: the twin would not be the same.
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Any module.
+
+    Returns
+    -------
+    dict or None
+        The network's name and arguments; None if it is no network of this package, or was changed
+        after it was made, so that a copy would differ.
     """
     arguments = module.__dict__.get("_made")
     if arguments is None or NETWORKS.get(type(module).__name__) is not type(module):
@@ -58,7 +67,23 @@ def network_config(module: nn.Module) -> Config | None:
 
 
 def network_from_config(config: Mapping[str, Any]) -> nn.Module:
-    """Undoes `network_words`; the weights are drawn anew, and torch's random state is kept."""
+    """Build the network that `network_config` described, with new random weights.
+
+    Parameters
+    ----------
+    config : mapping
+        What `network_config` returned.
+
+    Returns
+    -------
+    torch.nn.Module
+        The network. torch's random state is left unchanged.
+
+    Raises
+    ------
+    ValueError
+        If the values describe no network.
+    """
     with torch.random.fork_rng(devices=[]):
         network = _from_json(config)
     if not isinstance(network, nn.Module):

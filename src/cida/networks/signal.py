@@ -1,4 +1,4 @@
-"""An encoder for signals: the paper's table for breathing, at any width."""
+"""An encoder for signals: the residual network of the paper's table, at any width."""
 
 from __future__ import annotations
 
@@ -18,7 +18,19 @@ __all__ = ["PAPER_BLOCKS", "Block", "ResidualBlock", "SignalEncoder"]
 @configurable_part
 @dataclass(frozen=True)
 class Block:
-    """A line of the paper's table: kernel, stride, channels between and after."""
+    """A residual block, one row of the paper's table.
+
+    Parameters
+    ----------
+    kernel : int
+        Length of the kernels.
+    stride : int
+        Stride of the first convolution.
+    middle : int
+        Channels between the two convolutions.
+    channels : int
+        Channels after the block.
+    """
 
     kernel: int
     stride: int
@@ -26,7 +38,7 @@ class Block:
     channels: int
 
     def with_width_factor(self, factor: float) -> Block:
-        """The same with so many times the channels."""
+        """Return the same block with ``factor`` times the channels."""
         return Block(
             self.kernel,
             self.stride,
@@ -54,12 +66,12 @@ PAPER_BLOCKS: tuple[Block, ...] = (
 
 
 def scale_channels(channels: int, factor: float) -> int:
-    """So many times the channels, at least four."""
+    """Return ``factor`` times the channels, at least four."""
     return max(4, round(channels * factor))
 
 
 class NormedConvolution(nn.Module):
-    """Along time, without a bias, then a norm: batch norm, or `IndexNorm` for an index.
+    """A convolution along time without bias, then batch normalisation or `IndexNorm`.
 
     Signals are images one pixel high here: up to twice as fast as torch's `Conv1d`.
     """
@@ -79,7 +91,7 @@ class NormedConvolution(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """``relu(shortcut(x) + f(x))``, f two convolutions with their norms, the first with stride."""
+    """``relu(shortcut(x) + f(x))``, f two normalised convolutions, the first with the stride."""
 
     def __init__(self, inputs: int, block: Block, index: int = 0) -> None:
         super().__init__()
@@ -99,16 +111,24 @@ class ResidualBlock(nn.Module):
 
 @configurable
 class SignalEncoder(nn.Module):
-    """Signals of shape (channels, samples) to z: stem, residual blocks, mean over time, then the
-    index's `IndexAffine`.
+    """Signals of shape (channels, samples) to z: a residual network, then `IndexAffine`.
+
+    A first convolution, residual blocks, the mean over time, then a scale and shift that depend on
+    the index.
 
     Parameters
     ----------
-    index_width: width of the embedded index.
-    width: how many times the channels of the paper's table; 1 is the paper's.
-    follow: `IndexNorm` for batch norm, so that every layer follows the index.
-    blocks: other blocks than the paper's.
-    channels: how many signals a row has.
+    index_width : int
+        Number of columns of the embedded index.
+    width : float, default 1.0
+        Multiple of the channels of the paper's table.
+    follow : bool, default False
+        Whether `IndexNorm` takes the place of batch normalisation, so that every layer depends on
+        the index.
+    blocks : sequence of Block, default PAPER_BLOCKS
+        The residual blocks.
+    channels : int, default 1
+        Number of signals of a row.
     """
 
     def __init__(

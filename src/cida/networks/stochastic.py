@@ -1,4 +1,4 @@
-"""Layers that make an encoder probabilistic, and draws of them that repeat."""
+"""Layers that make an encoder probabilistic, with draws that can be repeated."""
 
 from __future__ import annotations
 
@@ -36,15 +36,20 @@ _LAYER_SEEDS: ContextVar[Mapping[nn.Module, int]] = ContextVar(
 
 
 class StochasticLayer(nn.Module):
-    """A layer that is random in training, rests in evaluation, and can be `drawing`."""
+    """A layer that is random in training, deterministic in evaluation, and repeatable in a draw.
+
+    See Also
+    --------
+    fixed_draw : Select a draw of all stochastic layers of a module.
+    """
 
     def draw_generator(self) -> torch.Generator | None:
-        """What to draw from where the layer is `drawing`: the same numbers at each call."""
+        """The generator of the current draw, anew at each call; None outside a draw."""
         seed = _LAYER_SEEDS.get().get(self)
         return None if seed is None else torch.Generator().manual_seed(seed)
 
     def sample_noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
-        """What one draw puts into rows of this shape, in double precision."""
+        """The noise of one draw for rows of this shape, in double precision."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it draws.")
 
 
@@ -53,13 +58,14 @@ class GaussianCode(StochasticLayer):
 
     The footnote of section 3.1: the encoder gives mean and variance of a Gaussian; gradients reach
     both since eps does not depend on them. The input is (m, r), twice as wide as z. In training
-    each row has its own eps, in evaluation z is m; in draw k all rows share eps_k.
+    each row has its own eps, in evaluation z is m, and in draw k all rows share eps_k.
 
-    Arguments
-    ---------
-    start: s where r is 0, so about where training begins. Training finds its own s, and on the toy
-        worlds it stays near 0.1, or comes back to it from 1, while z itself grows far larger; from
-        0.01 it hardly grows.
+    Parameters
+    ----------
+    start : float, default 0.1
+        s where r is 0, about where training begins. Training finds its own s: on the synthetic data
+        sets it stays near 0.1, or returns there from 1, while z itself grows far larger; from 0.01
+        it hardly grows.
     """
 
     def __init__(self, start: float = 0.1) -> None:
@@ -70,7 +76,7 @@ class GaussianCode(StochasticLayer):
         self.shift = math.log(math.expm1(start))
 
     def moments(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and deviation of z for each row."""
+        """Mean and standard deviation of z for each row."""
         if x.shape[-1] % 2:
             raise ValueError(
                 f"GaussianCode got {x.shape[-1]} numbers a row; give it a mean and a deviation for "
@@ -101,14 +107,16 @@ class GaussianCode(StochasticLayer):
 class MonteCarloDropout(StochasticLayer):
     """``x -> x * mask / (1 - p)``, each number (or channel) dropped with probability p.
 
-    The supplement's dropout switch (Gal and Ghahramani, ICML 2016): dropout as a sample of the
-    encoder. In training and evaluation it is torch's dropout, bit for bit: a mask for each row, and
-    none. In draw k all rows share mask_k.
+    Dropout as a sample of the encoder (Gal and Ghahramani, ICML 2016), an option of the paper's
+    supplement. In training and evaluation it equals torch's dropout, bit for bit: a mask for each
+    row, and none. In draw k all rows share mask_k.
 
-    Arguments
-    ---------
-    p: the share that is dropped.
-    channels: whether whole channels are dropped, as by torch's ``Dropout2d``.
+    Parameters
+    ----------
+    p : float, default 0.1
+        Share that is dropped.
+    channels : bool, default False
+        Whether whole channels are dropped, as by torch's ``Dropout2d``.
     """
 
     def __init__(self, p: float = 0.1, channels: bool = False) -> None:
@@ -137,7 +145,15 @@ class MonteCarloDropout(StochasticLayer):
 
 @configurable
 class GaussianEncoder(nn.Module):
-    """``z ~ N(m, s^2), (m, s) = E(x, u)``: an encoder of twice the width, then `GaussianCode`."""
+    """``z ~ N(m, s^2), (m, s) = E(x, u)``: an encoder of twice the width, then `GaussianCode`.
+
+    Parameters
+    ----------
+    body : torch.nn.Module
+        An encoder whose output has twice as many columns as z.
+    start : float, default 0.1
+        Initial standard deviation of z; see `GaussianCode`.
+    """
 
     def __init__(self, body: nn.Module, start: float = 0.1) -> None:
         super().__init__()
@@ -145,7 +161,7 @@ class GaussianEncoder(nn.Module):
         self.code = GaussianCode(start)
 
     def fit_index(self, x: Tensor, index: Tensor) -> None:
-        """Fits the encoder along the index, where it has a layer that follows it."""
+        """Fit the encoder along the index, if it has a layer that is fitted so."""
         if isinstance(self.body, SupportsFitIndex):
             self.body.fit_index(x, index)
 
@@ -155,10 +171,20 @@ class GaussianEncoder(nn.Module):
 
 
 def convert_dropout(module: M) -> M:
-    """Makes torch's dropout layers below the module `MonteCarloDropout`; gives the module back.
+    """Replace torch's dropout layers inside a module by `MonteCarloDropout`.
 
-    Training stays as it is, bit for bit; what was dropout for training alone is now also drawn in
+    Training stays the same, bit for bit; what was dropout for training only is now also sampled in
     prediction.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Changed in place.
+
+    Returns
+    -------
+    torch.nn.Module
+        The same module.
     """
     for parent in list(module.modules()):
         for name, layer in parent.named_children():
@@ -169,16 +195,35 @@ def convert_dropout(module: M) -> M:
 
 
 def is_stochastic(module: nn.Module) -> bool:
-    """Whether the module has a layer that can be drawn."""
+    """Tell whether a module contains a stochastic layer.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Any module.
+
+    Returns
+    -------
+    bool
+        True if it contains a `StochasticLayer`.
+    """
     return bool(_stochastic_layers(module))
 
 
 @contextmanager
 def fixed_draw(module: nn.Module, draw: int) -> Iterator[None]:
-    """Inside, every stochastic layer of the module gives draw number ``draw``, for all rows alike.
+    """Context in which every stochastic layer of a module gives the same draw for all rows.
 
-    The numbers depend on the draw and on the layer's place among the others, on nothing else: so a
-    prediction repeats, and does not depend on the rows beside it. torch's random state is not used.
+    The noise depends only on the number of the draw and on the layer's position among the others: a
+    prediction can be repeated, and does not depend on the other rows. torch's random state is not
+    used.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The module whose layers are drawn.
+    draw : int
+        Number of the draw.
     """
     seeds: dict[nn.Module, int] = {
         layer: int(np.random.SeedSequence((draw, place)).generate_state(1)[0])

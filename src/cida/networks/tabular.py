@@ -1,4 +1,4 @@
-"""An encoder for tables: numbers, holes and categories along an index."""
+"""An encoder for tables: numbers, missing values and categories along an index."""
 
 from __future__ import annotations
 
@@ -19,14 +19,32 @@ MAX_EMBEDDING_WIDTH = 16
 
 @configurable
 class TabularEncoder(nn.Module):
-    """``z = E(A(u) (x - m(u)) / s(u), holes, categories)``: the tabular twin of the transformer.
+    """``z = E(A(u) (x - m(u)) / s(u), missing, categories)``: the transformer's counterpart.
 
-    The columns of x are ``numbers`` numbers, then an indicator (1 where missing) for each number in
-    ``indicators``, then the codes of categories with ``sizes`` values each. Numbers are scaled in
-    windows along u (`IndexWindows`), then shifted and scaled by learned lines in u that begin as
-    the identity (`IndexAffine`); a missing number is 0, the mean of its window. Categories have
-    learned embeddings. ``z = W h + MLP(h)``: few rows are enough for the linear half.
-    Without a ``window`` numbers stay as they come, and u is not seen.
+    The columns of x are the numbers, then an indicator (1 where missing) for each number in
+    ``indicators``, then the codes of the categories. Numbers are scaled in windows along u
+    (`IndexWindows`), then shifted and scaled by learned lines in u that start as the identity
+    (`IndexAffine`); a missing number is 0, the mean of its window. Categories have learned
+    embeddings. ``z = W h + MLP(h)``: few rows are enough for the linear half.
+
+    Parameters
+    ----------
+    numbers : int
+        Number of numeric columns.
+    indicators : sequence of int, default ()
+        Which numeric columns have an indicator of missing values.
+    sizes : sequence of int, default ()
+        Number of values of each category column.
+    index_width : int, default 1
+        Number of columns of the embedded index.
+    hidden : sequence of int, default (64,)
+        Widths of the nonlinear half.
+    encoding_width : int, default 32
+        Number of columns of z.
+    dropout : float, default 0.1
+        Share of inputs and hidden numbers that is dropped.
+    window : bool, default True
+        Whether numbers are scaled along u. Without it they stay as they are, and u is not used.
     """
 
     def __init__(
@@ -55,7 +73,7 @@ class TabularEncoder(nn.Module):
         self.body = MLP(width, hidden, encoding_width, dropout=dropout)
 
     def fit_index(self, x: Tensor, index: Tensor) -> None:
-        """Finds the windows in all rows; labels are not seen."""
+        """Fit the windows to all rows; labels are not used."""
         if self.windows is not None:
             numbers, is_missing, _ = self._split(x)
             self.windows.fit(numbers, index, ~is_missing)
