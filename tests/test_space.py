@@ -12,7 +12,6 @@ from cida.spaces import (
     Line,
     Periodic,
     Product,
-    evenly_spaced,
     make_line_space,
     space_from_dict,
 )
@@ -330,13 +329,3 @@ def test_a_product_needs_parts():
 def test_line_space_is_a_line_or_a_product_of_lines():
     assert make_line_space(1) == Line()
     assert make_line_space(3) == Product([Line(), Line(), Line()])
-
-
-@quick
-@given(st.integers(1, 500), st.integers(1, 100))
-def test_thinned_keeps_both_ends_and_no_more_than_asked(rows, most):
-    kept = evenly_spaced(rows, most)
-    assert len(kept) == min(rows, most) == len(set(kept.tolist()))
-    assert kept[0] == 0
-    if most > 1:
-        assert kept[-1] == rows - 1

@@ -9,8 +9,6 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from cida.scratch import filled, places
-
 __all__ = ["Batch", "IndexedDataset"]
 
 
@@ -62,10 +60,8 @@ class IndexedDataset:
     """All rows of a data set; ``rows[indices]`` looks up a `Batch`, with no per-row Python.
 
     ``x`` may be a tensor over a memory map (``torch.from_numpy(np.memmap(...))``): only the rows
-    of a batch are read. So may y, u, labelled and weight; what is kept of each row beside them is
-    in files without a name where rows are very many (`cida.scratch`), so that memory does not grow
-    with them. Labels of unlabelled rows are wiped on the way in, so that nothing downstream can
-    read them.
+    of a batch are read. All else, some 45 bytes a row, is kept in memory. Labels of unlabelled
+    rows are wiped on the way in, so that nothing downstream can read them.
     """
 
     def __init__(
@@ -89,20 +85,25 @@ class IndexedDataset:
         self.u = u if u.dim() == 2 else u[:, None]
         self.labelled = labelled
         self.weight = torch.ones(1).expand(len(x)) if weight is None else weight
-        self.source_rows = places(lambda part: labelled[part], len(labelled))
+        self.source_rows = labelled.nonzero()[:, 0]
 
     def __len__(self) -> int:
         return len(self.x)
 
     @property
+    def target_rows(self) -> Tensor:
+        """The rows without a label."""
+        return (~self.labelled).nonzero()[:, 0]
+
+    @property
     def source_labels(self) -> Tensor:
         """The labels of the source rows."""
-        return filled(len(self.source_rows), lambda part: self.y[self.source_rows[part]])
+        return self.y[self.source_rows]
 
     @property
     def source_index(self) -> Tensor:
         """The index of the source rows."""
-        return filled(len(self.source_rows), lambda part: self.u[self.source_rows[part]])
+        return self.u[self.source_rows]
 
     def with_weights(self, weight: Tensor) -> Self:
         """The same rows with another weight of each in the prediction loss."""
@@ -113,9 +114,9 @@ class IndexedDataset:
     def with_hidden_labels(self, hidden: Tensor) -> Self:
         """The same rows without the labels of those for which ``hidden`` is true."""
         dataset = copy.copy(self)
-        labelled = filled(len(self), lambda part: self.labelled[part] & ~hidden[part])
+        labelled = self.labelled & ~hidden
         dataset.labelled, dataset.y = labelled, _zero_unlabelled(self.y, labelled)
-        dataset.source_rows = places(lambda part: labelled[part], len(labelled))
+        dataset.source_rows = labelled.nonzero()[:, 0]
         return dataset
 
     def __getitem__(self, indices: Tensor) -> Batch:
@@ -132,6 +133,4 @@ class IndexedDataset:
 def _zero_unlabelled(y: Tensor, labelled: Tensor) -> Tensor:
     """The labels, 0 where none may be read."""
     is_labelled = labelled.view(-1, *[1] * (y.dim() - 1))
-    return filled(
-        len(y), lambda part: torch.where(is_labelled[part], y[part], torch.zeros_like(y[part]))
-    )
+    return torch.where(is_labelled, y, torch.zeros_like(y))

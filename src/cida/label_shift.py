@@ -10,7 +10,8 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from cida.spaces import Space, evenly_spaced
+from cida.indexing import evenly_spaced
+from cida.spaces import Space
 
 __all__ = ["LabelShift", "measure_label_shift"]
 

@@ -12,7 +12,8 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from torch import Tensor
 
-from cida.spaces import Product, Space, evenly_spaced, is_outside_hull
+from cida.indexing import evenly_spaced
+from cida.spaces import Product, Space, is_outside_hull
 
 __all__ = ["TargetSupport", "index_r2", "measure_target_support"]
 

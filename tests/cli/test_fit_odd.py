@@ -192,22 +192,3 @@ def test_a_folder_of_npy_files_gives_the_model_and_the_predictions_of_an_npz_fil
         assert main(["predict", str(run), str(data), "--out", str(out)]) == 0
         predicted.append(out.read_text())
     assert predicted[0] == predicted[1]
-
-
-def test_very_many_rows_are_fitted_from_files(tmp_path, monkeypatch):
-    """A table above the number of rows from which on nothing of each is kept in memory."""
-    rng = np.random.default_rng(1)
-    u = rng.uniform(size=1200)
-    x = rng.normal(size=(1200, 3))
-    np.savez(tmp_path / "a.npz", X=x, y=np.where(u < 0.5, x[:, 0] > 0, -1), u=u)
-    for place in ("scratch", "tables.store", "training.curriculum", "estimators.table",
-                  "estimators.table_figures", "diagnostics.ranges"):  # fmt: skip
-        monkeypatch.setattr(f"cida.{place}.MANY", 400)
-    monkeypatch.setattr("cida.scratch.PART", 128)
-    monkeypatch.setattr("cida.scratch.ENOUGH", 300)
-    for name in ("MOST_SEEN", "ALIGNMENT_ROWS"):
-        monkeypatch.setattr(f"cida.estimators.table_figures.{name}", 500)
-    assert fit(tmp_path / "a.npz", tmp_path / "run", "--steps", "150") == 0
-    figures = json.loads((tmp_path / "run/run.json").read_text())["figures"]
-    assert figures["scores"]["accuracy"] > 0.8
-    assert 30 <= figures["held_out"] <= 90  # a tenth of 600, each row by its own chance

@@ -7,7 +7,6 @@ import pytest
 
 from cida.tables import ColumnRoles, open_table, read_table
 from cida.tables.encoded_table import hash_table_file
-from cida.tables.store import RowBuffer
 
 
 @pytest.fixture
@@ -123,18 +122,3 @@ def test_equal_folders_have_equal_fingerprints(folder, tmp_path):
 def test_a_folder_that_cannot_be_read_is_one_sentence(folder, values, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         open_table(folder(**values))
-
-
-def test_rows_that_come_part_by_part_are_the_same_in_a_file(monkeypatch, rng):
-    values = rng.normal(size=(300, 2))
-    found = []
-    for most in (10**6, 100):
-        monkeypatch.setattr("cida.tables.store.MANY", most)
-        gathered = RowBuffer()
-        for part in np.array_split(values, 7):
-            gathered.add(part)
-        found.append(gathered.concatenate())
-    assert isinstance(found[1], np.memmap)
-    assert not isinstance(found[0], np.memmap)
-    assert np.array_equal(found[0], values)
-    assert np.array_equal(found[1], values)

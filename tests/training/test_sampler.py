@@ -124,3 +124,28 @@ def test_many_rows_take_no_time():
     quick.set_active_rows(near)
     quick.set_active_rows(torch.arange(count))
     assert torch.equal(quick.newest_rows, (u >= 0.4).nonzero()[:, 0])
+
+
+def test_draws_favour_no_row_and_no_cell():
+    """Chi-squared over rows within cells, and over cells: the draw is what the weights say."""
+    n_rows, draws = 1000, 400_000
+    u = (torch.rand(n_rows, generator=torch.Generator().manual_seed(1)) ** 2 * 7).tolist()
+    sampler, _ = pair_of(u, 5, seed=4)
+    counted = sampler.draw_pooled(draws).bincount(minlength=n_rows).double()
+    expected = torch.zeros(n_rows, dtype=torch.float64)
+    expected[sampler.active_rows.long()] = draws * sampler.row_weights
+    assert expected.sum() == pytest.approx(draws)
+    chi_squared = float(((counted - expected).square() / expected).sum())
+    assert abs(chi_squared - (n_rows - 1)) < 4 * (2 * (n_rows - 1)) ** 0.5
+    cells = sampler.cell_of_row.long()
+    by_cell = torch.zeros(5, dtype=torch.float64).index_add_(0, cells, counted)
+    wanted = torch.zeros(5, dtype=torch.float64).index_add_(0, cells, expected)
+    assert float(((by_cell - wanted).square() / wanted).sum()) < 4 + 4 * 8**0.5
+
+
+def test_neighbours_in_the_data_are_no_neighbours_in_a_draw():
+    """Rows next to each other are not drawn together: no block is shuffled on its own."""
+    sampler, _ = pair_of([row / 1000 for row in range(1000)], 1, seed=5)
+    drawn = sampler.draw_pooled(100_000).double()
+    correlation = torch.corrcoef(torch.stack([drawn[:-1], drawn[1:]]))[0, 1]
+    assert abs(float(correlation)) < 4 / 100_000**0.5

@@ -28,8 +28,7 @@ from cida.benchmarks.speed import (
 from cida.data import IndexedDataset
 from cida.estimators import CIDAClassifier, CidaWarning
 from cida.games import Game
-from cida.io.arrays import map_array
-from cida.scratch import parts, to_be_dealt
+from cida.io.arrays import advise_random_access, map_array
 from cida.spaces import make_line_space
 from cida.training import TrainingConfig, seeded
 
@@ -58,6 +57,7 @@ CLASS_COUNTS = (2, 10, 100, 1000)
 N_GAME_ROWS = 20_000
 PREDICTION_CHUNK_ROWS = 100_000  # rows at a time
 GROWTH_FIT_STEPS = 50  # of a fit whose other costs are asked for
+WRITE_CHUNK_ROWS = 1 << 18
 GROWTH_BATCH_SIZE = 128
 ROWS_PER_STEP = (
     GROWTH_BATCH_SIZE + GROWTH_BATCH_SIZE // 2
@@ -142,8 +142,8 @@ def write_rows(folder: Path, rows: int, seed: int = 0) -> None:
     for name, (kind, shape) in shapes.items():
         header = {"descr": kind, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(files[name], header)
-    for part in parts(rows):
-        for name, values in _part(part.stop - part.start, generator).items():
+    for start in range(0, rows, WRITE_CHUNK_ROWS):
+        for name, values in _part(min(WRITE_CHUNK_ROWS, rows - start), generator).items():
             files[name].write(values.astype(shapes[name][0]).tobytes())
     for file in files.values():
         file.close()
@@ -160,13 +160,10 @@ def _part(rows: int, generator: np.random.Generator) -> dict[str, Array]:
 def mapped_rows(folder: Path) -> IndexedDataset:
     """The rows of `write_rows`; nothing but what a batch asks for is in memory."""
     x, y, u = (
-        torch.from_numpy(to_be_dealt(map_array(folder / f"{name}.npy", "c")))
+        torch.from_numpy(advise_random_access(map_array(folder / f"{name}.npy", "c")))
         for name in ("X", "y", "u")
     )
-    labelled = torch.from_numpy(np.memmap(folder / "labelled", bool, "w+", shape=(len(y),)))
-    for part in parts(len(y)):
-        labelled[part] = y[part] >= 0
-    return IndexedDataset(x, y, u, labelled)
+    return IndexedDataset(x, y, u, y >= 0)
 
 
 def measure_growth(folder: Path, threads: int) -> GrowthMeasurement:

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from cida.coordinates import IndexWindows, MovingFrame, can_use_moving_frame
 from cida.data import IndexedDataset
-from cida.spaces import Space, evenly_spaced
+from cida.indexing import evenly_spaced
+from cida.spaces import Space
 
 __all__ = ["CoordinateMode", "coordinate_candidates", "select_coordinates", "trial_errors"]
 

@@ -8,7 +8,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from cida.spaces import evenly_spaced
+from cida.indexing import evenly_spaced
 
 __all__ = ["IndexWindows", "SupportsFitIndex"]
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cida.indexing import evenly_spaced
 from cida.networks import MLP
 from cida.spaces import Space
-from cida.spaces.base import evenly_spaced
 
 __all__ = [
     "HALF_LOG_TWO_PI",

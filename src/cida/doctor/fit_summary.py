@@ -14,8 +14,9 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from torch import Tensor
 
+from cida.indexing import evenly_spaced
 from cida.io.json_decode import decode, from_dict
-from cida.spaces import Space, evenly_spaced
+from cida.spaces import Space
 
 __all__ = [
     "FitSummary",

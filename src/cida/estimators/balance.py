@@ -6,8 +6,8 @@ import warnings
 
 from cida.data import IndexedDataset
 from cida.estimators.inputs import CidaWarning, caller_stacklevel
+from cida.indexing import subsample
 from cida.label_shift import measure_label_shift
-from cida.scratch import filled, parts, places, subsample
 from cida.spaces import Space
 from cida.training import proximity_weights
 
@@ -18,15 +18,10 @@ MIN_LABEL_SHIFT_ROWS = 200  # below, no balance can be told from chance
 
 def weight_by_proximity(space: Space, dataset: IndexedDataset, share: float) -> IndexedDataset:
     """The rows, source rows weighted by how near to the target they are (`near_weights`)."""
-    sources, targets = (
-        dataset.source_rows,
-        places(lambda part: ~dataset.labelled[part], len(dataset)),
-    )
-    distance = space.distance_to_set(dataset.source_index, dataset.u[subsample(targets)])
-    proximity = proximity_weights(distance, share)
-    weight = filled(len(dataset), lambda part: dataset.weight[part].clone())
-    for part in parts(len(sources)):
-        weight[sources[part]] *= proximity[part].float()
+    target_index = dataset.u[subsample(dataset.target_rows)]
+    distance = space.distance_to_set(dataset.source_index, target_index)
+    weight = dataset.weight.clone()
+    weight[dataset.source_rows] *= proximity_weights(distance, share).float()
     return dataset.with_weights(weight)
 
 

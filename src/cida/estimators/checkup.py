@@ -22,9 +22,9 @@ from cida.doctor.fit_summary import (
 from cida.estimators.balance import describe_label_shift
 from cida.estimators.inputs import CidaWarning, caller_stacklevel
 from cida.games import Game, get_game_class
+from cida.indexing import evenly_spaced
 from cida.io.json_decode import from_dict
-from cida.scratch import places
-from cida.spaces import Space, evenly_spaced
+from cida.spaces import Space
 from cida.support import index_r2
 from cida.training.round_probe import FAR_ROWS_SHARE, majority_share
 
@@ -108,10 +108,7 @@ def summarize_fit(model: CIDAEstimator, dataset: IndexedDataset) -> FitSummary:
     """What is known of the rows and of the end of training, from at most a few thousand rows."""
     parameters, has_index = model.get_params(deep=False), model.index_width_ is not None
     settings = collect_settings(parameters, vars(model.plan_), has_index, model.n_steps_)
-    sources, targets = (
-        dataset.source_rows,
-        places(lambda part: ~dataset.labelled[part], len(dataset)),
-    )
+    sources, targets = dataset.source_rows, dataset.target_rows
     settings["is_adaptive"] = settings["is_adaptive"] and 0 < len(sources) < len(dataset)
     if not has_index:
         return FitSummary(**settings)
@@ -190,7 +187,10 @@ def _majority_shares(
         _run_network(model.game_.predict, dataset, _subsample(part, max_rows // 2))[0].argmax(1)
         for part in (dataset.source_rows, far_rows)
     )
-    return {"majority_share_source": majority_share(source_classes), "majority_share_far": majority_share(far_classes)}
+    return {
+        "majority_share_source": majority_share(source_classes),
+        "majority_share_far": majority_share(far_classes),
+    }
 
 
 def _farthest_targets(space: Space, dataset: IndexedDataset, targets: Tensor) -> Tensor:

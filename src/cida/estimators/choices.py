@@ -12,7 +12,8 @@ from cida.coordinates.trial import Array, CoordinateMode, select_coordinates
 from cida.data import IndexedDataset
 from cida.discriminators import Discriminator, Histogram, make_discriminator
 from cida.games import get_game_class
-from cida.spaces import Periodic, Space, evenly_spaced, make_line_space
+from cida.indexing import evenly_spaced
+from cida.spaces import Periodic, Space, make_line_space
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator

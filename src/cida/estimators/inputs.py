@@ -17,8 +17,8 @@ from torch import Tensor
 from cida.data import IndexedDataset
 from cida.errors import CidaWarning
 from cida.estimators.scaling import MAX_ABS_VALUE, check_magnitude
-from cida.scratch import subsample
-from cida.spaces import Space, evenly_spaced
+from cida.indexing import evenly_spaced, subsample
+from cida.spaces import Space
 from cida.training import seeded
 
 __all__ = ["CidaWarning", "Labels"]

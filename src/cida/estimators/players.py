@@ -16,6 +16,7 @@ from cida.discriminators import Discriminator
 from cida.estimators import parameters
 from cida.estimators.choices import choose_head
 from cida.games import Game, GameParts, SourceOnly, get_game_class
+from cida.indexing import evenly_spaced, subsample
 from cida.networks import (
     MLP,
     FramedEncoder,
@@ -25,8 +26,6 @@ from cida.networks import (
     TabularEncoder,
     convert_dropout,
 )
-from cida.scratch import subsample
-from cida.spaces import evenly_spaced
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator

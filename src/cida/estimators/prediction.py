@@ -12,8 +12,8 @@ from cida.data import IndexedDataset
 from cida.estimators.inputs import Array
 from cida.estimators.scaling import Scaler
 from cida.games import Game
+from cida.indexing import evenly_spaced
 from cida.networks import fixed_draw
-from cida.spaces import evenly_spaced
 
 __all__ = ["NetworkFunction", "compute_outputs", "merge_over_draws", "residual_variance"]
 

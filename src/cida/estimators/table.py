@@ -14,7 +14,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from cida.errors import error_summary
 from cida.estimators.base import CIDAEstimator
@@ -29,9 +28,9 @@ from cida.estimators.table_networks import (
     make_table_encoder,
     resolve_table_settings,
 )
+from cida.indexing import subsample
 from cida.io.files import contained_path, write_atomically
 from cida.io.json_decode import from_dict
-from cida.scratch import MANY, filled, parts, places, room, subsample
 from cida.spaces import Space, space_from_dict
 from cida.tables import EncodedTable, MappedDataset, Schema, TableSource, write_mapped_rows
 from cida.tables.cells import ColumnKind
@@ -122,16 +121,13 @@ class TableModel:
 
     def training_dataset(self, data: EncodedTable, x: Array, held_out: Array) -> MappedDataset:
         """What every estimator is trained on: all rows but those held out."""
-        row_numbers = places(lambda part: torch.from_numpy(~held_out[part]), len(data))
-
-        def select(values: Array) -> Tensor:
-            tensor = torch.from_numpy(values)
-            return filled(len(row_numbers), lambda part: tensor[row_numbers[part]])
-
-        y = select(data.y)
+        row_numbers = torch.from_numpy(np.flatnonzero(~held_out))
+        y, u, labelled = (
+            torch.from_numpy(values)[row_numbers] for values in (data.y, data.u, data.labelled)
+        )
         if self.classes is None:
             y = ((y - self.center) / self.scale).float()[:, None]
-        return MappedDataset(x, row_numbers, y, select(data.u), select(data.labelled))
+        return MappedDataset(x, row_numbers, y, u, labelled)
 
     def _train(
         self,
@@ -331,12 +327,7 @@ def encode_rows(data: EncodedTable, path: Path) -> Array:
 def hold_out(data: EncodedTable, seed: int) -> Array:
     """Which source rows are held out: a tenth of them, of each class alike."""
     generator = np.random.default_rng(seed)
-    held_out: Array = room((len(data),), torch.bool).numpy()
-    if len(data) > MANY:  # no order of them all: each row by its own chance, whatever its class
-        for part in parts(len(data)):
-            drawn = generator.random(part.stop - part.start) < HELD_OUT_SHARE
-            held_out[part] = data.labelled[part] & drawn
-        return held_out
+    held_out: Array = np.zeros(len(data), dtype=bool)
     groups = (
         [data.labelled]
         if data.classes is None

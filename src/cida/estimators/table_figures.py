@@ -13,10 +13,10 @@ from cida.certificate.certificate import Certificate, certify
 from cida.estimators.classifier import CIDAClassifier
 from cida.estimators.expected import estimate_dataset_score
 from cida.estimators.table import TableModel
+from cida.indexing import subsample
 from cida.label_shift import LabelShift, measure_label_shift
 from cida.metrics import root_mean_squared_error
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS, Snapshot
-from cida.scratch import MANY, places, subsample
 from cida.selection.expected_score import ExpectedScore
 from cida.support import TargetSupport, index_r2, measure_target_support
 from cida.tables import EncodedTable, Schema
@@ -34,7 +34,6 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 TABLE_CHUNK_ROWS = 16_384
-MAX_SNAPSHOT_CANDIDATE_ROWS = 100_000  # rows that a report's are chosen from, of very many
 MAX_ALIGNMENT_ROWS = 10_000  # enough for a ridge regression, and quick
 N_EXPECTED_CELLS = 12  # along one index column; as many in all over several
 MAX_INPUT_COLUMNS = 2_000  # columns of it: of a large image every so manieth pixel
@@ -62,7 +61,7 @@ class TableFigures:
 def measure_table_label_shift(data: EncodedTable) -> LabelShift:
     """Whether the labels of the source move along the index."""
     labelled = torch.from_numpy(data.labelled)
-    source_rows = subsample(places(lambda part: labelled[part], len(labelled)))
+    source_rows = subsample(labelled.nonzero()[:, 0])
     u, y = torch.from_numpy(data.u), torch.from_numpy(data.y)
     return measure_label_shift(
         data.roles.make_space().fit(subsample(u)), u[source_rows], y[source_rows]
@@ -79,8 +78,8 @@ def compute_table_figures(
     e = model.space.embed(u[torch.from_numpy(sample)]).numpy()
     encoding = np.concatenate([model.encode(x[r], data.u[r]) for r in split_rows(sample)])
     labelled = torch.from_numpy(data.labelled)
-    source = subsample(places(lambda part: labelled[part], len(u)))
-    target = subsample(places(lambda part: ~labelled[part], len(u)))
+    source = subsample(labelled.nonzero()[:, 0])
+    target = subsample((~labelled).nonzero()[:, 0])
     return TableFigures(
         n_held_out=len(rows),
         scores=_score_held_out(model, data, x, rows),
@@ -123,7 +122,7 @@ def make_table_snapshot(
     expected: tuple[ExpectedScore, ...],
 ) -> Snapshot:
     """Rows for a report to show; only labels that were not trained on say what is right."""
-    rows = _random_rows(len(data), MAX_SNAPSHOT_CANDIDATE_ROWS)
+    rows = np.random.default_rng(0).permutation(len(data))
     rows = np.concatenate([rows[held_out[rows]][: MAX_SNAPSHOT_ROWS // 3], rows[~held_out[rows]]])[
         :MAX_SNAPSHOT_ROWS
     ]
@@ -167,17 +166,7 @@ def _one_hot_features(schema: Schema, x: Array) -> Array:
 
 def sample_table_rows(n_rows: int) -> Array:
     """Some rows of all parts of the table, in no order that the table has."""
-    return _random_rows(n_rows, MAX_ALIGNMENT_ROWS)[:MAX_ALIGNMENT_ROWS]
-
-
-def _random_rows(n_rows: int, max_rows: int) -> Array:
-    """All rows in no order or, of very many, so many of them."""
-    generator = np.random.default_rng(0)
-    return (
-        generator.permutation(n_rows)
-        if n_rows <= MANY
-        else generator.choice(n_rows, max_rows, False)
-    )
+    return np.random.default_rng(0).permutation(n_rows)[:MAX_ALIGNMENT_ROWS]
 
 
 def split_rows(rows: Array) -> list[Array]:

@@ -11,10 +11,10 @@ import numpy as np
 from cida.datasets import IndexedData
 from cida.estimators import CIDAClassifier, CidaWarning
 from cida.experiments.display_rows import DisplayRows
+from cida.indexing import evenly_spaced
 from cida.metrics import BinScore
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
 from cida.selection.expected_score import ExpectedScore
-from cida.spaces import evenly_spaced
 
 __all__ = [
     "N_EXPECTED_SCORE_BINS",

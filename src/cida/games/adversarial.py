@@ -12,7 +12,7 @@ from cida.discriminators import Discriminator
 from cida.distributed import mean_over_ranks
 from cida.games.base import GameParts, Move, concatenate
 from cida.games.minimax import MinimaxGame
-from cida.scratch import subsample
+from cida.indexing import subsample
 
 __all__ = ["Adversarial"]
 

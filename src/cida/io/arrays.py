@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 
 from cida.errors import error_summary
 
-__all__ = ["map_array", "read_arrays"]
+__all__ = ["advise_random_access", "map_array", "read_arrays"]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +39,17 @@ def map_array(path: Path, mode: Literal["r", "c"] = "r") -> Array:
     """The array of an npy file, read as it is used; with "c" it may be changed in memory."""
     with _raise_value_errors():
         return np.lib.format.open_memmap(path, mode=mode)
+
+
+def advise_random_access(array: Array) -> Array:
+    """The array; where it is mapped, the system learns that its rows are read in no order.
+
+    Otherwise it reads 128 KB around each row of a file that is larger than its memory.
+    """
+    mapped = getattr(array, "_mmap", None)
+    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
+        mapped.madvise(mmap.MADV_RANDOM)
+    return array
 
 
 def _read_member(archive: zipfile.ZipFile, member: str) -> Array:

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from cida.coordinates.trial import CoordinateMode, coordinate_candidates
+from cida.indexing import evenly_spaced
 from cida.selection.kernel_ridge import kernel_ridge, reduce_columns, squared_distances
 from cida.selection.source_ranges import order_sources_by_target_distance
-from cida.spaces import Space, evenly_spaced
+from cida.spaces import Space
 
 __all__ = ["PropagatedLabels", "Propagation", "propagate_labels"]
 

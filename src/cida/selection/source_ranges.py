@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cida.scratch import MANY, filled, parts, places, room, subsample
+from cida.indexing import subsample
 from cida.spaces import Space
 
 __all__ = ["nearest_source_third", "order_sources_by_target_distance"]
@@ -21,16 +21,9 @@ def order_sources_by_target_distance(space: Space, u: Tensor, labelled: Tensor) 
 
 def nearest_source_third(space: Space, u: Tensor, labelled: Tensor) -> Tensor:
     """Which rows are of the third of the source that is nearest to the target."""
-    source_rows, distance = _distances_to_target(space, u, labelled)
-    is_nearest = room((len(u),), torch.bool)
-    if len(source_rows) <= MANY:
-        is_nearest[
-            source_rows[distance.argsort(stable=True)[: int(HIDDEN_SHARE * len(source_rows))]]
-        ] = True
-        return is_nearest
-    max_distance = subsample(distance).quantile(HIDDEN_SHARE)
-    for part in parts(len(source_rows)):
-        is_nearest[source_rows[part]] = distance[part] <= max_distance
+    ordered_sources = order_sources_by_target_distance(space, u, labelled)
+    is_nearest = torch.zeros(len(u), dtype=torch.bool)
+    is_nearest[ordered_sources[: int(HIDDEN_SHARE * len(ordered_sources))]] = True
     return is_nearest
 
 
@@ -40,10 +33,9 @@ def _distances_to_target(space: Space, u: Tensor, labelled: Tensor) -> tuple[Ten
     The target is the farther half of the unlabelled rows that lie outside the source: labels may
     be missing inside it too, and what lies there is no direction to go.
     """
-    source_rows = places(lambda part: labelled[part], len(u))
-    target_index = u[subsample(places(lambda part: ~labelled[part], len(u)))]
+    source_rows = labelled.nonzero()[:, 0]
+    target_index = u[subsample((~labelled).nonzero()[:, 0])]
     source_distance = space.distance_to_set(target_index, u[subsample(source_rows)])
     outside = source_distance > 0
     is_far = source_distance >= (source_distance[outside].median() if bool(outside.any()) else 0.0)
-    source_index = filled(len(source_rows), lambda part: u[source_rows[part]])
-    return source_rows, space.distance_to_set(source_index, target_index[is_far])
+    return source_rows, space.distance_to_set(u[source_rows], target_index[is_far])

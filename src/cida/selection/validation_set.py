@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from cida.data import IndexedDataset
-from cida.scratch import places, room
+from cida.indexing import evenly_spaced
 from cida.selection.label_propagation import PropagatedLabels, propagate_labels
-from cida.spaces import Space, evenly_spaced
+from cida.spaces import Space
 from cida.training import seeded
 
 __all__ = ["CandidateOutputs", "ValidationSet"]
@@ -51,12 +51,12 @@ class ValidationSet:
         ``rows`` have the labels of the rows held out.
         """
         n_rows = len(dataset)
-        target_rows = places(lambda part: ~dataset.labelled[part], n_rows)
-        is_held_out = room((n_rows,), torch.bool) if held_out is None else held_out
-        source_rows = places(lambda part: dataset.labelled[part] & ~is_held_out[part], n_rows)
+        target_rows = dataset.target_rows
+        is_held_out = torch.zeros(n_rows, dtype=torch.bool) if held_out is None else held_out
+        source_rows = (dataset.labelled & ~is_held_out).nonzero()[:, 0]
         parts = [
             source_rows[evenly_spaced(len(source_rows), MAX_VALIDATION_SOURCE_ROWS)],
-            places(lambda part: is_held_out[part], n_rows),
+            is_held_out.nonzero()[:, 0],
             target_rows[evenly_spaced(len(target_rows), MAX_VALIDATION_TARGET_ROWS)],
         ]
         row_indices = torch.cat(parts)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cida.io.json_decode import decode
-from cida.spaces.base import Bins, Space, evenly_spaced
+from cida.spaces.base import Bins, Space
 from cida.spaces.hull import is_outside_hull
 from cida.spaces.line import Line
 from cida.spaces.periodic import Periodic
@@ -26,7 +26,6 @@ __all__ = [
     "Periodic",
     "Product",
     "Space",
-    "evenly_spaced",
     "is_outside_hull",
     "make_line_space",
     "space_from_dict",

@@ -12,7 +12,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from cida.scratch import evenly_spaced, filled, subsample
+from cida.indexing import subsample
 
 __all__ = [
     "MAX_ANCHOR_ROWS",
@@ -21,7 +21,6 @@ __all__ = [
     "ColumnSpace",
     "Space",
     "equal_width_bins",
-    "evenly_spaced",
 ]
 
 TWO_PI = 2 * math.pi
@@ -231,12 +230,8 @@ class Space(ABC):
         points = self._wrap_coordinates(subsample(reference))
         points = np.unique(points)[:, None] if self.width == 1 else np.unique(points, axis=0)
         tree = cKDTree(points, boxsize=np.array(self.periods))
-
-        def nearest_distance(part: slice) -> Tensor:
-            distances, _ = tree.query(self._wrap_coordinates(u[part]))
-            return torch.from_numpy(np.asarray(distances, dtype=np.float64))
-
-        return filled(len(u), nearest_distance)
+        distances, _ = tree.query(self._wrap_coordinates(u))
+        return torch.from_numpy(np.asarray(distances, dtype=np.float64))
 
     def mean(self, u: Tensor) -> Tensor:
         """Return the mean of u through the embedding: circular where the index is.
@@ -283,8 +278,5 @@ class ColumnSpace(Space):
 def equal_width_bins(u: Tensor, low: float, high: float, count: int) -> Bins:
     """Return ``count`` cells of equal width; rows outside low to high fall into the outer ones."""
     edges = torch.linspace(low, high, count + 1, dtype=torch.float64)
-
-    def cells(part: slice) -> Tensor:
-        return torch.bucketize(u[part, 0].double().contiguous(), edges[1:-1], right=True)
-
-    return Bins(filled(len(u), cells), edges[:-1, None], edges[1:, None])
+    cell_of_row = torch.bucketize(u[:, 0].double().contiguous(), edges[1:-1], right=True)
+    return Bins(cell_of_row, edges[:-1, None], edges[1:, None])

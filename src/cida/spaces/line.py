@@ -8,13 +8,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from cida.spaces.base import (
-    MAX_ANCHOR_ROWS,
-    Bins,
-    ColumnSpace,
-    equal_width_bins,
-    evenly_spaced,
-)
+from cida.indexing import evenly_spaced
+from cida.spaces.base import MAX_ANCHOR_ROWS, Bins, ColumnSpace, equal_width_bins
 
 __all__ = ["Line"]
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from cida.scratch import filled, subsample
+from cida.indexing import subsample
 from cida.spaces.base import TWO_PI, Bins, ColumnSpace, equal_width_bins
 
 __all__ = ["Periodic"]
@@ -100,15 +100,11 @@ class Periodic(ColumnSpace):
             The cell of each row, and the bounds of each cell.
         """
         start, length = self._covered_arc(u, count)
-
-        def arc_positions(part: slice) -> Tensor:
-            positions = torch.remainder(u[part].double() - start, self.period)
-            if length < self.period:
-                # Rounding may put the start of the arc a hair before itself: a whole turn on.
-                positions = torch.where(positions > (length + self.period) / 2, 0.0, positions)
-            return positions
-
-        cells = equal_width_bins(filled(len(u), arc_positions), 0.0, length, count)
+        positions = torch.remainder(u.double() - start, self.period)
+        if length < self.period:
+            # Rounding may put the start of the arc a hair before itself: a whole turn on.
+            positions = torch.where(positions > (length + self.period) / 2, 0.0, positions)
+        cells = equal_width_bins(positions, 0.0, length, count)
         return Bins(cells.cell_of_row, cells.lower + start, cells.upper + start)
 
     def _covered_arc(self, u: Tensor, count: int) -> tuple[float, float]:

@@ -10,10 +10,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from cida.scratch import filled, parts
-from cida.spaces.base import MAX_ANCHOR_ROWS, Bins, ColumnSpace, Space, evenly_spaced
+from cida.indexing import evenly_spaced
+from cida.spaces.base import MAX_ANCHOR_ROWS, Bins, ColumnSpace, Space
 
 __all__ = ["Product"]
+
+DISTANCE_CHUNK_ROWS = 8192
 
 
 @dataclass(frozen=True)
@@ -100,26 +102,17 @@ class Product(Space):
             The cell of each row, and the bounds of each cell. Empty cells are left out.
         """
         centres = self.make_anchors(u, count)
-
-        def nearest_center(part: slice) -> Tensor:
-            pieces = torch.split(u[part], 8192)
-            return torch.cat([self.distance(piece, centres).argmin(1) for piece in pieces])
-
-        cells = filled(len(u), nearest_center)
-        lower = u.new_full((len(centres), u.shape[1]), torch.inf)
-        upper = -lower
-        for part in parts(len(u)):
-            for cell in range(len(centres)):
-                cell_rows = u[part][cells[part] == cell]
-                lower[cell] = torch.cat([lower[cell, None], cell_rows]).min(0).values
-                upper[cell] = torch.cat([upper[cell, None], cell_rows]).max(0).values
-        is_occupied = lower[:, 0] <= upper[:, 0]
-        occupied_number = is_occupied.cumsum(0) - 1  # of the cells that have a row
-        return Bins(
-            filled(len(u), lambda part: occupied_number[cells[part]]),
-            lower[is_occupied],
-            upper[is_occupied],
+        chunks = torch.split(u, DISTANCE_CHUNK_ROWS)
+        nearest = torch.cat([self.distance(chunk, centres).argmin(1) for chunk in chunks])
+        occupied: Tensor
+        occupied, cell_of_row = torch.unique(nearest, return_inverse=True)
+        positions = cell_of_row[:, None].expand_as(u)
+        empty = u.new_zeros((len(occupied), u.shape[1]))
+        lower, upper = (
+            empty.scatter_reduce(0, positions, u, bound, include_self=False)
+            for bound in ("amin", "amax")
         )
+        return Bins(cell_of_row, lower, upper)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "product", "parts": [part.to_dict() for part in self.parts]}

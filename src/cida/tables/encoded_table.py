@@ -19,7 +19,6 @@ from cida.tables.label_column import ClassLabelReader, NumberLabelReader
 from cida.tables.schema import Schema
 from cida.tables.schema_builder import SchemaBuilder
 from cida.tables.sources import TableSource, check_column_names, find_array_files
-from cida.tables.store import RowBuffer
 
 __all__ = [
     "ColumnRoles",
@@ -118,17 +117,17 @@ def read_table(table: TableSource, roles: ColumnRoles) -> EncodedTable:
     builder = SchemaBuilder(inputs, dropped)
     reader = NumberLabelReader if roles.regression else ClassLabelReader
     labels = reader(table, roles.label, kinds[roles.label])
-    index_buffer = RowBuffer()
+    index_chunks: list[Array] = []
     for start, batch in enumerate_batches(table.iter_batches(columns)):
         with name_cells_in_errors(table, start, roles):
             u = read_index(batch, roles.index, index_kinds)
             builder.add(batch)
             labels.add(batch.column(roles.label))
         check_index_cells(table, roles.index, u, start)
-        index_buffer.add(u)
-    if not index_buffer.n_rows:
+        index_chunks.append(u)
+    if not sum(map(len, index_chunks)):
         raise ValueError(f"{table.path} is damaged: its columns differ in their rows.")
-    u = index_buffer.concatenate()
+    u = np.concatenate(index_chunks)
     _check_index_varies(roles.index, u)
     y, labelled, classes = labels.finish()
     schema = builder.build()

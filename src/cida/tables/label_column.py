@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import torch
 
-from cida.scratch import filled, parts
 from cida.tables.cells import ColumnKind, normalize_text, to_numbers
 from cida.tables.sources import TableSource
-from cida.tables.store import RowBuffer
 
 __all__ = ["ClassLabelReader", "NumberLabelReader"]
 
@@ -29,7 +26,7 @@ class ClassLabelReader:
     def __init__(self, file: TableSource, name: str, kind: ColumnKind | None) -> None:
         self.file, self.name, self.kind = file, name, kind
         self.codes: dict[str, int] = {}
-        self.parts = RowBuffer()
+        self.chunks: list[Array] = []
 
     def add(self, column: Any) -> None:
         if self.kind == "number":
@@ -42,12 +39,12 @@ class ClassLabelReader:
         encoded = pc.dictionary_encode(cells)
         codes = [self._get_code(value) for value in encoded.dictionary.to_pylist()]
         positions = encoded.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False)
-        self.parts.add(np.array([*codes, MISSING_CODE], dtype=np.int64)[positions])
+        self.chunks.append(np.array([*codes, MISSING_CODE], dtype=np.int64)[positions])
 
     def finish(self) -> LabelColumn:
         """Codes in the order of the classes; refuses what cannot be learned."""
-        codes = torch.from_numpy(self.parts.concatenate())
-        labelled = filled(len(codes), lambda part: codes[part] != MISSING_CODE).numpy()
+        codes = np.concatenate(self.chunks)
+        labelled = codes != MISSING_CODE
         _check_labelled(self.name, labelled)
         classes = sorted(self.codes, key=self._sort_key)
         if len(classes) < 2:
@@ -55,22 +52,19 @@ class ClassLabelReader:
                 f"label {self.name} has one class ({classes[0]}) among its "
                 f"{int(labelled.sum()):,} labelled rows; a classifier needs at least two."
             )
-        counts = torch.zeros(len(classes) + 1, dtype=torch.int64)  # the first of empty labels
-        for part in parts(len(codes)):
-            counts += (codes[part] - MISSING_CODE).bincount(minlength=len(counts))
+        counts = np.bincount(codes[labelled], minlength=len(classes))
         for text in classes:
-            if counts[self.codes[text] - MISSING_CODE] == 1:
-                row = int((codes == self.codes[text]).nonzero()[0, 0])
+            if counts[self.codes[text]] == 1:
+                row = int(np.flatnonzero(codes == self.codes[text])[0])
                 raise ValueError(
                     f"label {self.name} has the class {text!r} only once, in "
                     f"{self.file.describe_row(row)}; a class needs two rows at least: correct "
                     "it, or "
                     "leave the row out."
                 )
-        position = torch.zeros(len(classes) + 1, dtype=torch.int64)  # the last for empty labels
-        position[[self.codes[text] for text in classes]] = torch.arange(len(classes))
-        y = filled(len(codes), lambda part: position[codes[part]])
-        return y.numpy(), labelled, tuple(classes)
+        position = np.zeros(len(classes) + 1, dtype=np.int64)  # the last for empty labels
+        position[[self.codes[text] for text in classes]] = np.arange(len(classes))
+        return position[codes], labelled, tuple(classes)
 
     def _get_code(self, value: Any) -> int:
         code = self.codes.setdefault(_label_to_text(value), len(self.codes))
@@ -90,14 +84,14 @@ class NumberLabelReader:
 
     def __init__(self, file: TableSource, name: str, kind: ColumnKind | None) -> None:
         self.file, self.name, self.kind = file, name, kind
-        self.parts = RowBuffer()
+        self.chunks: list[Array] = []
 
     def add(self, column: Any) -> None:
-        self.parts.add(to_numbers(self.name, "number", column))
+        self.chunks.append(to_numbers(self.name, "number", column))
 
     def finish(self) -> LabelColumn:
         """The numbers; refuses labels that are all one number, or not finite."""
-        y = self.parts.concatenate()
+        y = np.concatenate(self.chunks)
         labelled = ~np.isnan(y)
         _check_labelled(self.name, labelled)
         infinite_rows = np.flatnonzero(np.isinf(y))

@@ -14,7 +14,7 @@ from torch import Tensor
 from cida import distributed
 from cida.data import IndexedDataset
 from cida.games import Game, Move
-from cida.scratch import subsample
+from cida.indexing import subsample
 from cida.training.checkpointing import CheckpointStore, GracefulInterrupt
 from cida.training.optimizer import FusedAdamW
 from cida.training.precision import Precision, encoder_precision

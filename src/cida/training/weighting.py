@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from cida.scratch import filled, subsample
+from cida.indexing import subsample
 
 __all__ = ["proximity_weights"]
 
@@ -29,15 +29,9 @@ def proximity_weights(distance: Tensor, share: float) -> Tensor:
     for _ in range(100):
         h = (low * high) ** 0.5
         low, high = (h, high) if _effective_share(_gaussian_kernel(d, h)) < share else (low, h)
-
-    def kernel_weights(part: slice) -> Tensor:
-        return MIN_RELATIVE_WEIGHT + (1 - MIN_RELATIVE_WEIGHT) * _gaussian_kernel(
-            distance[part].double() - min_distance, high
-        )
-
-    raw_weights = filled(len(distance), kernel_weights)
-    mean = raw_weights.mean()
-    return filled(len(raw_weights), lambda part: raw_weights[part] / mean)
+    kernel = _gaussian_kernel(distance.double() - min_distance, high)
+    weights = MIN_RELATIVE_WEIGHT + (1 - MIN_RELATIVE_WEIGHT) * kernel
+    return weights / weights.mean()
 
 
 def _gaussian_kernel(distance: Tensor, width: float) -> Tensor:

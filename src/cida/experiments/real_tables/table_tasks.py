@@ -24,11 +24,12 @@ from cida.experiments.real_tables.scikit_models import ScikitRecipe
 from cida.experiments.recipe_networks import TableNetworks, load_encoded_dataset
 from cida.experiments.spec import MethodSettings, Preset, TaskSpec
 from cida.experiments.task_data import N_EXPECTED_SCORE_BINS, bin_score_to_dict, hash_arrays
+from cida.indexing import evenly_spaced
 from cida.label_shift import measure_label_shift
 from cida.metrics import accuracy, score_by_bin
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
 from cida.selection.expected_score import ExpectedScore
-from cida.spaces import Space, evenly_spaced, make_line_space
+from cida.spaces import Space, make_line_space
 
 __all__ = ["KING_COUNTY", "NHANES", "SUPPORT2", "TableTaskData"]
 

@@ -27,11 +27,12 @@ from cida.experiments.rotating_mnist.rotating_dataset import (
 )
 from cida.experiments.spec import PAPER_SETTINGS, MethodSettings, Preset, TaskSpec
 from cida.experiments.task_data import N_EXPECTED_SCORE_BINS, bin_score_to_dict, hash_arrays
+from cida.indexing import evenly_spaced
 from cida.metrics import BinScore, accuracy
 from cida.networks import Convolution
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
 from cida.selection.expected_score import ExpectedScore
-from cida.spaces import Line, Periodic, evenly_spaced
+from cida.spaces import Line, Periodic
 from cida.training import seeded
 
 __all__ = ["ROTATING_DIGITS", "ROTATING_MNIST", "RotatingTaskData"]

@@ -27,11 +27,12 @@ from cida.experiments.rotating_mnist.rotating_tasks import (
 )
 from cida.experiments.spec import MethodSettings, Preset, Recipe, TaskSpec
 from cida.experiments.task_data import N_EXPECTED_SCORE_BINS, bin_score_to_dict, hash_arrays
+from cida.indexing import evenly_spaced
 from cida.metrics import accuracy, score_by_bin
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
 from cida.selection.expected_score import ExpectedScore
 from cida.selection.source_ranges import nearest_source_third
-from cida.spaces import Line, Periodic, Space, evenly_spaced
+from cida.spaces import Line, Periodic, Space
 from cida.training import seeded
 
 __all__ = ["LEAVE_RANGE_OUT", "SELECTION", "ScoredRows", "SelectionTaskData"]

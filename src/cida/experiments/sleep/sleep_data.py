@@ -23,10 +23,11 @@ from cida.experiments.sleep import (
     open_cohort,
 )
 from cida.experiments.task_data import N_EXPECTED_SCORE_BINS, bin_score_to_dict, hash_arrays
+from cida.indexing import evenly_spaced
 from cida.metrics import BinScore, accuracy
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
 from cida.selection.expected_score import ExpectedScore
-from cida.spaces import evenly_spaced, is_outside_hull, make_line_space
+from cida.spaces import is_outside_hull, make_line_space
 
 __all__ = ["AgeRange", "CohortSelection", "SleepTaskData", "SubjectGroup", "draw_sleep_data"]
 

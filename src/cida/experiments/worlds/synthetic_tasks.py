@@ -35,10 +35,11 @@ from cida.experiments.task_data import (
     hash_arrays,
     select_display_rows,
 )
+from cida.indexing import evenly_spaced
 from cida.label_shift import measure_label_shift
 from cida.metrics import accuracy, score_by_bin
 from cida.selection.expected_score import ExpectedScore
-from cida.spaces import evenly_spaced, make_line_space
+from cida.spaces import make_line_space
 
 __all__ = ["RESTART_TASKS", "SYNTHETIC_TASKS", "SyntheticTaskData"]
 
