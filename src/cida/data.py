@@ -57,11 +57,29 @@ class Batch:
 
 
 class IndexedDataset:
-    """All rows of a data set; ``rows[indices]`` looks up a `Batch`, with no per-row Python.
+    """All rows of a data set; ``dataset[indices]`` looks up a `Batch` without a loop over rows.
 
-    ``x`` may be a tensor over a memory map (``torch.from_numpy(np.memmap(...))``): only the rows
-    of a batch are read. All else, some 45 bytes a row, is kept in memory. Labels of unlabelled
-    rows are wiped on the way in, so that nothing downstream can read them.
+    ``x`` may be a tensor over a memory map (``torch.from_numpy(np.memmap(...))``): only the rows of
+    a batch are read. Labels of unlabelled rows are set to zero at once, so that nothing can read
+    them.
+
+    Parameters
+    ----------
+    x : Tensor of shape (rows, ...)
+        Inputs.
+    y : Tensor of shape (rows,) or (rows, outputs)
+        Labels; class numbers as integers, or numbers as floats.
+    u : Tensor of shape (rows,) or (rows, width)
+        Raw index values.
+    labelled : Tensor of bool
+        True for source rows.
+    weight : Tensor of float, optional
+        Weight of each row in the prediction loss; 1 by default.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of rows differ.
     """
 
     def __init__(
@@ -106,13 +124,13 @@ class IndexedDataset:
         return self.u[self.source_rows]
 
     def with_weights(self, weight: Tensor) -> Self:
-        """The same rows with another weight of each in the prediction loss."""
+        """Return the same rows with other weights in the prediction loss."""
         dataset = copy.copy(self)
         dataset.weight = weight
         return dataset
 
     def with_hidden_labels(self, hidden: Tensor) -> Self:
-        """The same rows without the labels of those for which ``hidden`` is true."""
+        """Return the same rows without the labels of those for which ``hidden`` is true."""
         dataset = copy.copy(self)
         labelled = self.labelled & ~hidden
         dataset.labelled, dataset.y = labelled, _zero_unlabelled(self.y, labelled)

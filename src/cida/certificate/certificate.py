@@ -1,4 +1,4 @@
-"""The alignment certificate: does z still tell u? It can refute alignment, never prove it."""
+"""The alignment certificate: does z still reveal u? It can refute alignment, never prove it."""
 
 from __future__ import annotations
 
@@ -54,14 +54,23 @@ MIN_SPARE_ROWS = 50  # beyond the means that strata take off
 
 @dataclass(frozen=True)
 class DetectableShares:
-    """The least dependence that would have been seen 95 % of the time, at this level and this n.
+    """The smallest dependence that would have been detected 95 % of the time, at this level and n.
 
-    ``mean``: the share of V[u] explained by a line along any direction of z; ``leading``: along
-    its first principal component; ``bend``: by a smooth bend along one column or leading
-    component; ``spread``: the share of the variance of (u - mean)^2 along any direction, None
-    where u has two values alone.
-    ``distance_correlation`` and ``hsic``: the share along the first component that each of them
-    alone would see, at 5 %; about, and on fewer rows.
+    Parameters
+    ----------
+    mean : float
+        Share of V[u] explained by a line along any direction of z.
+    first_component : float
+        The same along the first principal component of z.
+    bend : float
+        Share explained by a smooth curve along one column or leading component.
+    variance : float or None
+        Share of the variance of (u - mean)^2 along any direction; None where u has only two values.
+    distance_correlation : float or None
+        Share along the first component that the distance correlation alone would detect at 5 %;
+        approximate, and on fewer rows.
+    hsic : float or None
+        The same for HSIC.
     """
 
     mean: float
@@ -74,10 +83,11 @@ class DetectableShares:
 
 @dataclass(frozen=True)
 class DependenceTests:
-    """Everything that was measured, marginally or given the prediction.
+    """All test results, marginally or given the prediction.
 
-    ``axes`` counts the principal components of z that were looked along; ``linear`` tests a line
-    along all of them, ``main`` along the first ``main_axes``, which hold 99 % of z's variance.
+    ``n_components`` counts the principal components of z that were tested; ``linear_f_test`` is a
+    line along all of them, ``main_f_test`` along the first ``n_main_components``, which hold 99 %
+    of z's variance.
     """
 
     n_rows: int
@@ -103,7 +113,7 @@ class DependenceTests:
 
     @property
     def significant_tests(self) -> list[str]:
-        """The tests that see it by themselves, with all others allowed for."""
+        """The tests that are significant by themselves, corrected for all others."""
         alpha = ALPHA - BOOSTING_ALPHA
         names = [
             name for name, test in self.tests.items() if test.adjusted_p_value <= alpha + 1e-12
@@ -113,12 +123,33 @@ class DependenceTests:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is left of u in z. ``marginal`` has the verdict; the rest stands beside it.
+    """What the encoding still reveals about the index: the result of `certify`.
 
-    ``given`` is the same within predicted classes, or within bins of predicted numbers
-    (``given_what``: class or number), None where there is nothing to look at within;
-    ``prediction_p`` is that of predictions that do not move along u; ``along`` looks at cells
-    along u. ``marginal`` is None where z is constant.
+    Parameters
+    ----------
+    n_rows : int
+        Rows that were given.
+    n_rows_used : int
+        Rows that were tested; at most 20,000.
+    n_columns : int
+        Columns of z.
+    n_constant_columns : int
+        Columns of z without variance.
+    n_columns_used : int
+        Columns that were tested.
+    marginal : DependenceTests or None
+        The tests that decide; None where z is constant.
+    given_prediction : DependenceTests or None
+        The same tests within predicted classes, or within bins of predicted numbers; None where
+        nothing can be tested within them.
+    prediction_kind : str
+        "class" or "number"; empty without predictions.
+    prediction_p_value : float or None
+        p-value of the hypothesis that predictions do not change along u.
+    cellwise : CellwiseTests or None
+        Tests in cells along u.
+    index_names : tuple of str
+        Names of the index columns.
     """
 
     n_rows: int
@@ -135,12 +166,12 @@ class Certificate:
 
     @property
     def is_dependent(self) -> bool:
-        """The verdict: at most one report in twenty says yes where z and u are independent."""
+        """Whether dependence was found; wrong for at most one independent z in twenty."""
         return self.marginal is not None and self.marginal.is_dependent
 
     @property
     def is_explained_by_label_shift(self) -> bool:
-        """Whether z depends on u and predictions move along u, but given them nothing was found."""
+        """Whether z depends on u, predictions change along u, and nothing was found given them."""
         predictions_shift = self.prediction_p_value is not None and self.prediction_p_value <= ALPHA
         return (
             self.is_dependent
@@ -150,11 +181,11 @@ class Certificate:
         )
 
     def summary(self) -> list[str]:
-        """Plain sentences, the verdict first."""
+        """Return sentences for a reader, the verdict first."""
         return summarize_certificate(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return values for JSON."""
         values = asdict(self)
         for name, result in (("marginal", self.marginal), ("given", self.given_prediction)):
             if result is not None:
@@ -178,10 +209,36 @@ def certify(
     seed: int = 0,
     index_names: Sequence[str] | None = None,
 ) -> Certificate:
-    """Looks for any dependence of encodings z, shape (rows, columns), on the raw index u.
+    """Test whether encodings z depend on the domain index u.
 
-    ``predicted``: what the model predicts, classes or numbers; no label is read. Rows are taken to
-    be independent draws. Of more than 20,000 rows as many are drawn.
+    Linear, curved and variance effects along directions of z, distance correlation, HSIC and
+    boosted trees are tested together, at a family-wise level of 5 %. No label is read. Rows are
+    assumed to be independent draws.
+
+    Parameters
+    ----------
+    space : Space
+        The fitted space of the index.
+    z : ndarray of shape (rows, columns)
+        Encodings; at least 100 rows.
+    u : Tensor of shape (rows, width)
+        Raw index values.
+    predicted : ndarray of shape (rows,), optional
+        Predicted classes or numbers: z is then also tested given the prediction.
+    seed : int, default 0
+        Seed of the permutations.
+    index_names : sequence of str, optional
+        Names of the index columns, for the summary.
+
+    Returns
+    -------
+    Certificate
+        The results. Of more than 20,000 rows a sample is tested.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 100 rows, or z is not finite.
     """
     z = _validate(z, u)
     rows = sample_rows(len(z), MAX_CERTIFICATE_ROWS)

@@ -1,4 +1,4 @@
-"""What went wrong in a run, and what to change: faults named from its events and facts."""
+"""What went wrong in a training, and what to change: rules on its events and its summary."""
 
 from __future__ import annotations
 
@@ -20,12 +20,23 @@ _CODES_EXPLAINING_PREDICTIONS = ("label-shift", "encoder-collapsed", "lambda-too
 
 
 def diagnose(history: Sequence[Event], summary: FitSummary) -> list[Diagnosis]:
-    """The faults of a run, causes before what follows from them; none where nothing is amiss.
+    """Return the faults of a training, causes before consequences; none if nothing is wrong.
 
-    Runs of under 200 steps have had no time to go wrong, and models without an index no game to:
-    nothing is said of them. An index that is amiss and too few rows are told alone, since figures
-    of the game mean little until they are mended. Of the faults of the game the first that shows
-    its signs is told: it is the cause of the others.
+    Trainings of fewer than 200 steps and models without an index are not examined. A faulty index
+    and too few rows are reported alone, since figures of the game mean little until they are
+    corrected. Of the game's faults only the first is reported: it is the cause of the others.
+
+    Parameters
+    ----------
+    history : sequence of Event
+        The events of training.
+    summary : FitSummary
+        Settings, rows, index and final figures.
+
+    Returns
+    -------
+    list of Diagnosis
+        What was found.
     """
     if not summary.has_index or summary.steps < MIN_DIAGNOSIS_STEPS:
         return []

@@ -1,4 +1,4 @@
-"""How right a classifier can be expected to be along u, told without a label of the target."""
+"""The expected accuracy of a classifier along the index, estimated without target labels."""
 
 from __future__ import annotations
 
@@ -26,10 +26,25 @@ N_CALIBRATION_PARTS = 4  # of the range left out, to see how much the error diff
 
 @dataclass(frozen=True)
 class ExpectedScore:
-    """The expected accuracy of the ``n`` target rows between ``lo`` and ``hi``, and an interval.
+    """The expected accuracy of the target rows in one cell along the index, with an interval.
 
-    ``checked`` says whether u is no farther from the source than the range that was left out to
-    check the estimate.
+    Parameters
+    ----------
+    lo : float or list of float
+        Lower bound of the cell.
+    hi : float or list of float
+        Upper bound of the cell.
+    score : float
+        Expected accuracy.
+    low : float
+        Lower end of the interval.
+    high : float
+        Upper end of the interval.
+    n : int
+        Number of target rows in the cell.
+    is_within_calibration : bool
+        Whether the cell is no farther from the source than the range on which the estimate was
+        checked.
     """
 
     lo: float | list[float]
@@ -43,10 +58,19 @@ class ExpectedScore:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What leave-range-out found: how much too sure it was, its error, and how far it looked.
+    """What a leave-range-out trial found about a classifier's confidence.
 
-    ``ceiling`` is the share that is right of the rows where the run and the carried labels agree:
-    below 1 where classes overlap, since both miss what nobody can know.
+    Parameters
+    ----------
+    bias : float
+        Accuracy minus mean confidence in the range that was left out; at most 0.
+    std : float
+        Standard deviation of that difference within the range.
+    max_distance : float
+        Largest distance from the source that was checked.
+    agreement_accuracy : float, default 1.0
+        Accuracy on the rows where the run and the propagated labels agree: below 1 where classes
+        overlap.
     """
 
     bias: float
@@ -61,13 +85,29 @@ def expected_scores_by_cell(
     calibration: Calibration,
     n_bins: int,
 ) -> list[ExpectedScore]:
-    """``s = w c a(u) + (1 - w) (p(u) + b)`` in each of ``bins`` cells along u with target rows.
+    """``s = w c a(u) + (1 - w) (p(u) + b)`` in each cell along u with target rows.
 
-    a is the accuracy that the agreement with the carried labels implies, c the share that is right
-    of the rows left out on which both agree, p the mean probability of the predicted class, b how
-    much too sure that was in the range left out, and w from 0 to 1 grows with how well labels could
-    be carried inside the source. The interval is ``1.5 sqrt(s (1 - s) / n + e^2)`` either side: e^2
-    is the error of b and what the ways of carrying differ by.
+    a is the accuracy that the agreement with the propagated labels implies, c the accuracy on rows
+    that were left out and on which both agree, p the mean probability of the predicted class, b its
+    bias in the range that was left out; w grows from 0 to 1 with how well labels can be propagated
+    inside the source. The interval is ``1.5 sqrt(s (1 - s) / n + e^2)`` on either side, where e^2
+    is the variance of b and of the propagations among themselves.
+
+    Parameters
+    ----------
+    validation_set : ValidationSet
+        Source and target rows.
+    candidate : CandidateOutputs
+        The outputs of the run.
+    calibration : Calibration
+        What a leave-range-out trial found.
+    n_bins : int
+        About how many cells to make.
+
+    Returns
+    -------
+    list of ExpectedScore
+        One for each cell with at least 10 target rows.
     """
     cells = validation_set.space.make_bins(validation_set.u, n_bins)
     cell_of_row, is_target = cells.cell_of_row.numpy(), validation_set.is_target
@@ -113,9 +153,23 @@ def expected_scores_by_cell(
 def calibrate(
     validation_set: ValidationSet, candidate: CandidateOutputs, hidden_rows: Array, truth: Array
 ) -> Calibration:
-    """How far confidence is off in a range whose labels are known, in a run that did not see them.
+    """Measure how far confidence is off in a range whose labels are known but were hidden.
 
-    ``hidden`` are rows of the field that the run took for target rows, ``truth`` their labels.
+    Parameters
+    ----------
+    validation_set : ValidationSet
+        Source and target rows.
+    candidate : CandidateOutputs
+        The outputs of a run that did not see the hidden labels.
+    hidden_rows : ndarray of int
+        Rows of the validation set that the run treated as target rows.
+    truth : ndarray
+        Their labels.
+
+    Returns
+    -------
+    Calibration
+        Bias, its deviation, and how far from the source it was measured.
     """
     is_correct = candidate.predictions[hidden_rows] == truth
     source_distance = validation_set.space.distance_to_set(

@@ -1,4 +1,4 @@
-"""The range of the source to leave out: that nearest to the target."""
+"""The range of the source to leave out: the one nearest to the target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,22 @@ def order_sources_by_target_distance(space: Space, u: Tensor, labelled: Tensor) 
 
 
 def nearest_source_third(space: Space, u: Tensor, labelled: Tensor) -> Tensor:
-    """Which rows are of the third of the source that is nearest to the target."""
+    """Tell which rows belong to the third of the source that is nearest to the target.
+
+    Parameters
+    ----------
+    space : Space
+        The fitted space of the index.
+    u : Tensor of shape (rows, width)
+        Raw index values of all rows.
+    labelled : Tensor of bool
+        True for source rows.
+
+    Returns
+    -------
+    Tensor of bool
+        True for the rows of that third.
+    """
     ordered_sources = order_sources_by_target_distance(space, u, labelled)
     is_nearest = torch.zeros(len(u), dtype=torch.bool)
     is_nearest[ordered_sources[: int(HIDDEN_SHARE * len(ordered_sources))]] = True
@@ -28,10 +43,10 @@ def nearest_source_third(space: Space, u: Tensor, labelled: Tensor) -> Tensor:
 
 
 def _distances_to_target(space: Space, u: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor]:
-    """The source rows, and how far each is from the target.
+    """The source rows, and the distance of each to the target.
 
-    The target is the farther half of the unlabelled rows that lie outside the source: labels may
-    be missing inside it too, and what lies there is no direction to go.
+    The target is the farther half of the unlabelled rows outside the source: labels may be missing
+    inside it too, and those rows define no direction.
     """
     source_rows = labelled.nonzero()[:, 0]
     target_index = u[subsample((~labelled).nonzero()[:, 0])]

@@ -1,4 +1,4 @@
-"""What a run can be judged by where the target has no labels: rows, and what runs make of them."""
+"""What runs are compared on where the target has no labels: rows, and the runs' outputs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,27 @@ MAX_VALIDATION_TARGET_ROWS = 3000
 
 @dataclass(frozen=True)
 class ValidationSet:
-    """The rows on which runs are compared, the labels of the target wiped.
+    """The rows on which runs are compared, without target labels.
 
-    ``held`` are source rows that no run was trained on, if any were held out; ``row`` says which
-    row of the table each is. All runs must be compared on the very same x and u: rows may be made
-    as they are dealt.
+    All runs must be compared on exactly the same x and u, since some data sets make rows at
+    look-up.
+
+    Parameters
+    ----------
+    space : Space
+        The fitted space of the index.
+    x : Tensor
+        Inputs.
+    y : Tensor
+        Labels; zero for target rows.
+    u : Tensor of shape (rows, width)
+        Raw index values.
+    labelled : Tensor of bool
+        True for source rows.
+    held_out : Tensor of bool
+        True for source rows that no run was trained on.
+    row_indices : Tensor of int
+        Number of each row in the data set.
     """
 
     space: Space
@@ -46,9 +62,9 @@ class ValidationSet:
     def from_dataset(
         cls, space: Space, dataset: IndexedDataset, held_out: Tensor | None = None
     ) -> ValidationSet:
-        """Some source and some target rows, dealt once, and all that are ``held`` out.
+        """Take a subset of source and target rows, and all rows that are held out.
 
-        ``rows`` have the labels of the rows held out.
+        The data set must contain the labels of the rows that are held out.
         """
         n_rows = len(dataset)
         target_rows = dataset.target_rows
@@ -71,28 +87,36 @@ class ValidationSet:
 
     @property
     def has_classes(self) -> bool:
-        """Whether labels are the numbers of classes; else they are numbers to regress on."""
+        """Whether labels are class numbers; otherwise they are numbers to regress on."""
         return not self.y.is_floating_point()
 
     @property
     def is_target(self) -> Array:
-        """Which rows are target rows."""
+        """True for target rows."""
         rows: Array = ~self.labelled.numpy()
         return rows
 
     @cached_property
     def propagated_labels(self) -> PropagatedLabels:
-        """The source labels, carried to every row."""
+        """The source labels, propagated to every row."""
         return propagate_labels(self.space, self.x, self.y, self.u, self.labelled)
 
 
 @dataclass(frozen=True)
 class CandidateOutputs:
-    """What one run makes of a field: probabilities (or one number) and the encoding of each row.
+    """The outputs of one run for the rows of a validation set.
 
-    ``loss`` is its last prediction loss on the source. ``refit`` plays the same game again without
-    the labels of the outermost source range, and gives the accuracy (or minus the squared error)
-    on that range.
+    Parameters
+    ----------
+    outputs : ndarray of shape (rows, outputs)
+        Probabilities, or one predicted number.
+    encoding : ndarray of shape (rows, encoding_width)
+        Encodings.
+    loss : float
+        The run's last prediction loss on the source.
+    refit : callable, optional
+        Trains the same game again without the labels of the source range nearest to the target, and
+        returns the accuracy (or minus the squared error) on that range.
     """
 
     outputs: Array

@@ -1,4 +1,4 @@
-"""Which of several runs to keep, told without a label of the target."""
+"""Validators: which of several runs to keep, decided without target labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,20 @@ Array = np.ndarray[Any, Any]
 
 
 class Validator(ABC):
-    """Gives each run a score; the largest is kept. No label of the target is there to be read."""
+    """Gives each run a score; the largest is kept. Target labels are never available to it.
+
+    A subclass defines `scores`. Instances are called with a validation set and the outputs of all
+    runs.
+
+    Attributes
+    ----------
+    needs_classes : bool
+        Whether labels must be classes.
+    needs_held_out : bool
+        Whether it needs source rows that no run was trained on.
+    needs_refit : bool
+        Whether each run is trained once more.
+    """
 
     needs_classes: ClassVar[bool] = False
     needs_held_out: ClassVar[bool] = False  # source rows that no run was trained on
@@ -44,7 +57,7 @@ class Validator(ABC):
     def __call__(
         self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
     ) -> Array:
-        """The score of each run, in their order."""
+        """Check the requirements and return the score of each run, in their order."""
         name = type(self).__name__
         if self.needs_classes and not validation_set.has_classes:
             raise ValueError(f"{name} compares probabilities of classes, and y holds numbers.")
@@ -63,16 +76,16 @@ class Validator(ABC):
     def margin(
         self, validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
     ) -> float:
-        """By how much the scores of two equally good runs may differ by chance; 0 if unknown."""
+        """How much the scores of two equally good runs may differ by chance; 0 if unknown."""
         return 0.0
 
 
 class PropagatedLabelAgreement(Validator):
-    """``sum_i s_i [F(E(x_i)) = c_i] / sum_i s_i``: agreement with labels carried along u.
+    """``sum_i s_i [F(E(x_i)) = c_i] / sum_i s_i``: agreement with labels propagated along u.
 
-    c are source labels that `carry` carries to the target rows without any of the runs, s how sure
-    they are. A carrier that is right more often than chance and errs elsewhere than the runs do
-    puts them in the order of their accuracy, however often it errs.
+    c are source labels that `propagate_labels` extends to the target rows without any of the runs,
+    and s is their confidence. If they are right more often than chance and err in other places than
+    the runs do, they order the runs by accuracy, however often they err.
     """
 
     def scores(
@@ -87,7 +100,7 @@ class PropagatedLabelAgreement(Validator):
 
 
 class PairwiseAgreement(Validator):
-    """The mean agreement with all other runs on the target rows: wrong runs differ in their wrongs.
+    """The mean agreement with all other runs on the target rows: wrong runs differ in their errors.
 
     It fails where most runs are wrong in the same way.
     """
@@ -104,9 +117,9 @@ class PairwiseAgreement(Validator):
 class Consensus(Validator):
     """``c_k + sum_j w_j a_kj / sum_j w_j``, with ``w_j = max(0, c_j - median c)``: the default.
 
-    c is the agreement with the carried labels (`CarriedLabels`), ``a_kj`` the agreement of runs k
-    and j on the target rows. So runs are asked too, as far as the carried labels speak for them:
-    their common view is finer than that of labels carried by a kernel.
+    c is the agreement with the propagated labels (`PropagatedLabelAgreement`), ``a_kj`` the
+    agreement of runs k and j on the target rows. The other runs count as far as the propagated
+    labels support them: their common view is finer than that of labels propagated by a kernel.
     """
 
     def scores(
@@ -130,10 +143,11 @@ class Consensus(Validator):
 
 
 class LeaveRangeOut(Validator):
-    """The accuracy on the source range nearest to the target, in a game that was not shown it.
+    """The accuracy on the source range nearest to the target, in a training without its labels.
 
-    Each run is played again with that third of the source labels hidden (minus the squared error
-    where y is a number). It judges settings rather than weights, and costs a training a run.
+    Each run is trained again with that third of the source labels hidden (minus the squared error
+    where y is a number). It judges settings rather than weights, and costs one training for each
+    run.
     """
 
     needs_refit = True
@@ -148,7 +162,7 @@ class ImportanceWeighted(Validator):
     """``sum_i w_i [F(E(x_i)) = y_i] / sum_i w_i`` over held-out source rows, ``w = p_t / p_s``.
 
     Importance-weighted validation (Sugiyama et al., 2007; in encodings: You et al., 2019). The
-    ratio of the densities of z is that of a logistic regression which tells target from source.
+    ratio of the densities of z comes from a logistic regression that tells target from source.
     """
 
     needs_held_out = True
@@ -176,7 +190,7 @@ class ImportanceWeighted(Validator):
 class SoftNeighborhoodDensity(Validator):
     """The mean entropy of ``softmax_j(p_i p_j / 0.05 |p_i| |p_j|)`` over target rows i.
 
-    Saito et al. (2021): a row whose probabilities p are like those of many others sits in a dense
+    Saito et al. (2021): a row whose probabilities p are like those of many others is in a dense
     neighbourhood.
     """
 
@@ -202,7 +216,7 @@ class SoftNeighborhoodDensity(Validator):
 
 
 class InformationMaximization(Validator):
-    """``H(mean p) - mean H(p)`` over target rows: sure of each row, and of all classes in turn."""
+    """``H(mean p) - mean H(p)`` over target rows: certain of each row, all classes in use."""
 
     needs_classes = True
 
@@ -214,10 +228,10 @@ class InformationMaximization(Validator):
 
 
 class NeighborAgreement(Validator):
-    """How well a run's labels in one cell along u foretell, by x, its labels in the next cell.
+    """How well a run's labels in one cell along u predict, from x, its labels in the next cell.
 
-    A kernel ridge regression learns the run's own labels in each cell and is asked about the
-    nearest other cell. It sees labels that jump, not those that turn slowly.
+    A kernel ridge regression learns the run's own labels in each cell and predicts those of the
+    nearest other cell. It detects labels that jump, not those that turn slowly.
     """
 
     n_cells = 20
@@ -268,7 +282,7 @@ class NeighborAgreement(Validator):
 
 
 class LowestSourceLoss(Validator):
-    """Minus the last prediction loss on the source: what looks at the source alone."""
+    """Minus the last prediction loss on the source: it uses the source only."""
 
     def scores(
         self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
@@ -300,7 +314,23 @@ VALIDATORS: dict[str, type[Validator]] = {
 
 
 def get_validator(validator: str | Validator) -> Validator:
-    """The validator of this name, or the one that was given."""
+    """Return the validator of a name, or the one that was given.
+
+    Parameters
+    ----------
+    validator : str or Validator
+        A name in ``VALIDATORS``, such as "consensus", or an instance.
+
+    Returns
+    -------
+    Validator
+        The validator.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
     if isinstance(validator, Validator):
         return validator
     if validator not in VALIDATORS:

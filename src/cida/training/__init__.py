@@ -1,4 +1,4 @@
-"""Training: who moves when, on which rows, and what is kept."""
+"""Training: which player moves when, on which rows, and what is kept."""
 
 from cida.training.checkpointing import CheckpointWarning, resumable
 from cida.training.sampling import Curriculum, Sampler

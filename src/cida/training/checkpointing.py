@@ -1,4 +1,4 @@
-"""Training that goes on where it was cut off, bit for bit."""
+"""Training that continues where it was interrupted, bit for bit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHECKPOINT_NAME_PATTERN = re.compile(r"step-(\d+)-([0-9a-f]{16})\.safetensors")
 
 
 class CheckpointWarning(CidaWarning):
-    """A checkpoint that cannot be used; the message says which, why, and what is done instead."""
+    """A checkpoint cannot be used; the message says which, why, and what happens instead."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,28 @@ _RESUME_REQUEST: ContextVar[_ResumeRequest | None] = ContextVar("asked", default
 def resumable(
     folder: str | os.PathLike[str], interval_seconds: float = CHECKPOINT_INTERVAL_SECONDS
 ) -> Iterator[None]:
-    """Inside, trainings leave checkpoints in the folder, and go on from those that are there.
+    """Context in which trainings write checkpoints to a folder, and continue from those in it.
 
-    A checkpoint is written every so many seconds, at Ctrl-C and at the end, whole or not at all;
-    the last two of a training are kept. The same script run again goes on bit for bit: a training
-    is known by its place in the order of those inside, and by its rows, settings and first weights.
-    One that is finished is not done again. Remove the folder to begin anew.
+    A checkpoint is written at intervals, at Ctrl-C and at the end, completely or not at all; the
+    last two of each training are kept. Running the same script again continues bit for bit: a
+    training is identified by its position among those inside the context, and by its rows, settings
+    and initial weights. A finished training is not repeated. Remove the folder to start again.
+
+    Parameters
+    ----------
+    folder : str or path
+        Where the checkpoints are.
+    interval_seconds : float, default 30.0
+        Time between two checkpoints.
+
+    Examples
+    --------
+    >>> import cida, tempfile
+    >>> from cida.datasets import make_circle
+    >>> data = make_circle(n_domains=6, n_per_domain=20, n_source_domains=2)
+    >>> model = cida.CIDAClassifier(steps=5)
+    >>> with tempfile.TemporaryDirectory() as folder, cida.resumable(folder):
+    ...     _ = model.fit(data.x, data.training_labels, domain_index=data.u)
     """
     token = _RESUME_REQUEST.set(_ResumeRequest(Path(folder).absolute(), interval_seconds))
     try:

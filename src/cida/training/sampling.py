@@ -1,4 +1,4 @@
-"""Near to far: which rows are dealt when, and how often."""
+"""Which rows are drawn when, and how often: from near the source to far from it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ class Curriculum:
     Over the first ``share`` of the steps the reach, a distance in the metric of the space, grows
     from the first stage's to the largest; the rows within reach are active. With ``share = 0``
     every row is active from the start.
+
+    Parameters
+    ----------
+    distance : Tensor of shape (rows,)
+        Distance of each row to the source.
+    steps : int
+        Number of rounds of training.
+    share : float
+        Share of the rounds over which the range widens.
+    n_stages : int
+        Number of stages.
     """
 
     def __init__(self, distance: Tensor, steps: int, share: float, n_stages: int) -> None:
@@ -29,13 +40,13 @@ class Curriculum:
         self.steps_per_stage = share * steps / self.n_stages
 
     def stage_at(self, step: int) -> int:
-        """The stage that this step belongs to, counted from 0."""
+        """The stage that a step belongs to, counted from 0."""
         if self.n_stages == 1:
             return 0
         return min(self.n_stages - 1, int(step / self.steps_per_stage))
 
     def active_rows(self, stage: int) -> Tensor:
-        """The rows within reach in this stage."""
+        """The rows within reach in a stage."""
         reach = self.max_distance * (stage + 1) / self.n_stages
         # A hair more, so that rounding never leaves the farthest rows out.
         return (self.distance <= reach * (1 + 1e-9)).nonzero()[:, 0]
@@ -44,13 +55,22 @@ class Curriculum:
 class Sampler:
     """Draws the row numbers of each round's two batches, with replacement.
 
-    ``balance_bins`` cells along u are drawn equally often, whatever their share of the rows, so
-    that a crowded index range does not decide what "aligned" means; 1 draws rows uniformly. But no
-    row is drawn much over ten times as often as in a uniform draw: stray values stay few. Source
-    rows are always drawn uniformly, or dealt whole where a batch holds them all.
+    Cells along the index are drawn equally often, whatever their share of the rows, so that a
+    crowded index range does not decide what "aligned" means. But no row is drawn much more than ten
+    times as often as in a uniform draw, so that stray values stay rare. Source rows are always
+    drawn uniformly, or all of them if they fit into a batch. The cost of a draw does not depend on
+    the number of rows.
 
-    No order of the rows is shuffled and none is kept but that by cells: a draw costs the same for
-    a thousand rows and for a hundred million.
+    Parameters
+    ----------
+    dataset : IndexedDataset
+        All rows.
+    space : Space
+        The fitted space of the index.
+    n_balance_bins : int
+        About how many cells; 1 draws rows uniformly.
+    generator : torch.Generator
+        Source of random numbers.
     """
 
     def __init__(
@@ -71,7 +91,7 @@ class Sampler:
         self._draw_from(self.rows_by_cell, torch.ones(n_rows, dtype=torch.bool))
 
     def set_active_rows(self, active: Tensor) -> None:
-        """From now on, draw from these rows."""
+        """Draw only from these rows from now on."""
         is_active = torch.zeros_like(self.is_active)
         is_active[active] = True
         self._draw_from(self.rows_by_cell[is_active[self.rows_by_cell]], is_active)
@@ -96,12 +116,12 @@ class Sampler:
 
     @property
     def row_weights(self) -> Tensor:
-        """How often each active row is drawn; they add up to 1."""
+        """The probability of each active row in one draw."""
         row_weight_by_cell = self.cell_probabilities / self.cell_counts
         return row_weight_by_cell.repeat_interleave(self.cell_counts)
 
     def draw_pooled(self, count: int, newest_share: float = 0.0) -> Tensor:
-        """Active rows, each cell along u equally often; a share of the newest on its own."""
+        """Draw active rows, each cell equally often; a share of them from the newest rows only."""
         n_newest = int(newest_share * count) if len(self.newest_rows) else 0
         if n_newest:
             picks = torch.randint(len(self.newest_rows), (n_newest,), generator=self.generator)
@@ -112,7 +132,7 @@ class Sampler:
         return self.active_rows.index_select(0, starts + (row_draws * counts).long()).long()
 
     def draw_source(self, count: int) -> Tensor:
-        """Labelled rows."""
+        """Draw labelled rows."""
         source_rows = self.dataset.source_rows
         if count >= len(source_rows):
             return source_rows

@@ -1,4 +1,4 @@
-"""All that changes while a game is played, so that it can be put down and taken up again."""
+"""Everything that changes during training, so that it can be saved and restored."""
 
 from __future__ import annotations
 
@@ -23,10 +23,27 @@ __all__ = ["Callback", "Event", "EventLog", "TrainingState", "WeightAverage"]
 
 @dataclass(frozen=True)
 class Event:
-    """What happened since the last event: mean losses, and the ceilings to read them against.
+    """What happened since the last event: mean losses, and the ceilings to compare them with.
 
-    ``health`` has figures of the round that the event came after (`cida.training.round_probe`), but
-    of one round in fifteen at most: short runs have events without.
+    Parameters
+    ----------
+    step : int
+        Rounds done.
+    steps : int
+        Rounds in all.
+    seconds : float
+        Time since training started.
+    learning_rate : float
+        Current step size.
+    active_share : float
+        Share of the rows that the curriculum has reached.
+    losses : mapping of str to float, optional
+        Mean of each loss since the last event.
+    ceilings : mapping of str to float, optional
+        Mean of each ceiling since the last event.
+    health : mapping of str to float, optional
+        Figures of the last round (`cida.training.round_probe`), measured in at most one round of
+        fifteen; empty in other events.
     """
 
     step: int
@@ -43,10 +60,10 @@ Callback = Callable[[Event], None]
 
 
 class WeightAverage:
-    """An exponential moving average of weights: the middle of the swings rather than the last one.
+    """Exponential moving average of weights: the centre of oscillations, not the last point.
 
-    Decay ``min(decay, (1 + t) / (10 + t))`` after t updates, so that short runs are not anchored to
-    their start.
+    The decay is ``min(decay, (1 + t) / (10 + t))`` after t updates, so that short runs are not tied
+    to their start.
     """
 
     def __init__(self, modules: Iterable[nn.Module], decay: float) -> None:
@@ -57,7 +74,7 @@ class WeightAverage:
         self.n_updates = 0
 
     def refresh_weights(self) -> None:
-        """Where the weights are, which change their place when a network changes its device."""
+        """Find the weights again after a network has moved to another device."""
         tensors = [t for m in self.modules for t in (*m.parameters(), *m.buffers())]
         self.weights = [t.detach() for t in tensors if t.is_floating_point()]
 

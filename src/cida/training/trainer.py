@@ -26,7 +26,41 @@ __all__ = ["Callback", "Event", "NonFiniteLossError", "Trainer", "TrainingConfig
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Every choice of the trainer."""
+    """Every setting of the trainer.
+
+    Parameters
+    ----------
+    steps : int, default 6000
+        Number of rounds.
+    batch_size : int, default 128
+        Rows of the pooled batch.
+    source_batch_size : int, default 64
+        Rows of the source batch.
+    learning_rate : float, default 5e-4
+        Initial step size of AdamW, for all players.
+    schedule : {"cosine", "constant"}, default "cosine"
+        How the step size changes; the cosine ends at a hundredth.
+    weight_decay : float, default 0.0
+        Weight decay of AdamW.
+    ema_decay : float, default 0.999
+        Decay of the moving average of the weights that the model keeps; 0 for the last weights.
+    curriculum : float, default 0.0
+        Share of the steps over which the index range widens from the source; 0 for none.
+    curriculum_stages : int, default 20
+        In how many stages it widens.
+    n_balance_bins : int, default 30
+        Cells along the index that are drawn equally often; 1 draws rows uniformly.
+    seed : int, default 0
+        Seed of all random numbers of training.
+    events : int, default 100
+        How many events the callbacks get.
+    device : str, default "cpu"
+        Where to train, such as "cuda".
+    precision : {"float32", "bfloat16"}, default "float32"
+        What the encoder computes in.
+    compile : bool, default False
+        Whether the encoder is compiled by ``torch.compile``.
+    """
 
     steps: int = 6000
     batch_size: int = 128
@@ -50,10 +84,17 @@ class NonFiniteLossError(FloatingPointError):
 
 
 class Trainer:
-    """Plays a game for a number of steps and leaves the averaged weights in its players.
+    """Runs a game for a number of steps and leaves the averaged weights in its players.
 
-    The same seed and thread count give the same weights, bit for bit, on a CPU. The global random
-    state is left as it was found.
+    It knows no method: the game decides what is minimised. The same seed and number of threads give
+    the same weights, bit for bit, on a CPU. The global random state is restored afterwards.
+
+    Parameters
+    ----------
+    config : TrainingConfig
+        All settings.
+    callbacks : iterable of callable, default ()
+        Each is called with every `Event`.
     """
 
     def __init__(self, config: TrainingConfig, callbacks: Iterable[Callback] = ()) -> None:
@@ -61,6 +102,20 @@ class Trainer:
         self.callbacks = list(callbacks)
 
     def run(self, game: Game, dataset: IndexedDataset) -> None:
+        """Train the players of a game.
+
+        Parameters
+        ----------
+        game : Game
+            The game; its players are changed in place and left on the CPU, in evaluation mode.
+        dataset : IndexedDataset
+            All rows, source and target.
+
+        Raises
+        ------
+        NonFiniteLossError
+            If a loss or a weight is no longer finite.
+        """
         checkpoints = CheckpointStore.for_training(game, dataset, self.config)
         t = self.config
         with (
@@ -132,7 +187,7 @@ class Trainer:
         )
 
     def _resume(self, training_state: TrainingState, checkpoints: CheckpointStore | None) -> int:
-        """How many rounds are done; the course is put where it stood after them."""
+        """Restore the latest checkpoint, if any, and return how many rounds are done."""
         checkpoint = None if checkpoints is None else checkpoints.load_latest()
         if checkpoint is None:
             return 0
@@ -213,7 +268,13 @@ def _on_cpu(training_state: TrainingState, device: torch.device) -> Iterator[Non
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside, torch's random state is seeded and its default dtype float32; both are put back."""
+    """Context with torch's random state seeded and float32 as default; both are restored.
+
+    Parameters
+    ----------
+    seed : int
+        The seed.
+    """
     dtype = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # the CPU's alone: no other is put back

@@ -1,4 +1,4 @@
-"""How much each source row counts, by how near it is to the target."""
+"""Weights of source rows, by their distance to the target."""
 
 from __future__ import annotations
 
@@ -15,11 +15,22 @@ MIN_RELATIVE_WEIGHT = (
 
 
 def proximity_weights(distance: Tensor, share: float) -> Tensor:
-    """``0.05 + 0.95 b``, made mean 1: ``b = exp(-d^2 / 2 h^2)``, ``(sum b)^2 / sum b^2 = share n``.
+    """``0.05 + 0.95 b`` at mean 1: ``b = exp(-d^2 / 2 h^2)``, ``(sum b)^2 / sum b^2 = share n``.
 
-    ``distance`` is how far each source row is from the target. What holds for a label may change
-    along u; the source next to the target says most about it, and ``share`` is how many of the n
-    source rows count in effect, the twentieth for all left aside.
+    What holds for a label may change along u; the source next to the target says most about it.
+
+    Parameters
+    ----------
+    distance : Tensor of shape (n,)
+        Distance of each source row to the target.
+    share : float
+        Effective share of the source rows that count, not counting the constant 0.05; 1 or more for
+        equal weights.
+
+    Returns
+    -------
+    Tensor of shape (n,)
+        Weights with mean 1.
     """
     if share >= 1 or len(distance) == 0 or not bool(distance.max() > distance.min()):
         return torch.ones_like(distance.double())
