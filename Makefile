@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH := torch==$(shell sed -n 's/^torch==//p' constraints.txt)
 
-.PHONY: demo test lint browser docs screenshots speed kills fuzz audit clean
+.PHONY: demo test lint browser docs screenshots speed lines kills fuzz audit clean
 
 demo: $(VENV)/.installed
 	@echo "cida is installed in $(VENV): . $(BIN)/activate"
@@ -43,8 +43,13 @@ screenshots: $(VENV)/.installed-test browser
 kills: $(VENV)/.installed-test
 	$(BIN)/python tests/faults/kills.py --kills 40
 
+# How fast cida is on this machine, some twenty minutes on an idle one.
 speed: $(VENV)/.installed-test
-	$(BIN)/cida speed
+	$(BIN)/python -m benchmarks --out docs/performance.md
+
+# Lines of Python without docstrings, and files that are too long.
+lines: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks.count_lines
 
 # Ten thousand wrong files for every loader, two thousand odd arrays for the estimators: half an
 # hour. Inputs that fail are left in fuzz-failures. The tests do the same with a hundred.

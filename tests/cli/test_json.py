@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cida.benchmarks.speed import Measurement
 from cida.cli import main
 from cida.version import __version__
 
@@ -92,20 +91,6 @@ def test_check(answer):
     found, _ = answer("check", "cida:L2")
     assert (found["target"], found["failed"]) == ("cida:L2", 0)
     assert all(finding["passed"] for finding in found["findings"])
-
-
-def test_speed(answer, monkeypatch):
-    monkeypatch.setattr("cida.benchmarks.speed_steps.step_figures", _one_figure)
-    found, _ = answer("speed", "--only", "steps")
-    (step,) = found["sections"]["steps"]
-    assert step["what"] == "circle, l2"
-    assert (step["value"], step["limit"], step["met"]) == (1.25, 1.15, False)
-    assert found["threads"] > 0
-    assert found["command"] == "cida speed --only steps"
-
-
-def _one_figure(effort):
-    yield Measurement("circle, l2", 1.25, "x floor", 1.15)
 
 
 def test_data_list(answer, monkeypatch, tmp_path):

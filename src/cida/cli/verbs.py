@@ -77,7 +77,6 @@ VERBS = Verbs(
             "cida.cli.check:Check",
             "Runs the conformance suite on a Discriminator or Game of your own",
         ),
-        "speed": ("cida.cli.speed:Speed", "Measures how fast cida is on this machine"),
         "completion": (
             "cida.cli.completion:Completion",
             "Prints a script that completes verbs, flags and names at the Tab key",

@@ -10,12 +10,19 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 
-from cida.selection.expected_score import ExpectedScore
 from cida.io.json_decode import decode
-from cida.spaces import Space, space_from_dict
 from cida.io.tensors import ModelFileError, read_model_file, write_model_file
+from cida.selection.expected_score import ExpectedScore
+from cida.spaces import Space, space_from_dict
 
-__all__ = ["MAX_SNAPSHOT_ROWS", "SNAPSHOT_FILE", "PlaneMap", "RotatedImages", "Snapshot", "load_snapshot"]
+__all__ = [
+    "MAX_SNAPSHOT_ROWS",
+    "SNAPSHOT_FILE",
+    "PlaneMap",
+    "RotatedImages",
+    "Snapshot",
+    "load_snapshot",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -105,7 +112,9 @@ class Snapshot:
         if (plane := self.plane) is not None:
             arrays += [("plane.x", plane.x.astype(small))]
             arrays += [("plane.grid", plane.grid.astype(np.float16))]
-            arrays += [(f"plane.stops.{k}", s.astype(np.float64)) for k, s in enumerate(plane.stops)]
+            arrays += [
+                (f"plane.stops.{k}", s.astype(np.float64)) for k, s in enumerate(plane.stops)
+            ]
         if (rotated := self.rotated_images) is not None:
             arrays += [
                 ("turned.images", rotated.images.astype(np.uint8)),
@@ -184,7 +193,9 @@ def validate_snapshot(snapshot: Snapshot) -> None:
     rows, columns = len(snapshot.u) if snapshot.u.ndim else 0, len(snapshot.index_names)
     outputs = 1 if snapshot.classes is None else len(snapshot.classes)
     if not rows or snapshot.space.width != columns or len(snapshot.is_date) not in (0, columns):
-        raise ValueError(f"{rows} rows of {columns} index columns in a space of {snapshot.space.width}")
+        raise ValueError(
+            f"{rows} rows of {columns} index columns in a space of {snapshot.space.width}"
+        )
     _validate_array("u", snapshot.u, (rows, columns))
     _validate_array("predicted", snapshot.predicted, (rows, outputs))
     _validate_array("truth", snapshot.truth, (rows,), allow_nan=True)
@@ -193,7 +204,10 @@ def validate_snapshot(snapshot: Snapshot) -> None:
         _validate_array("z", snapshot.z, (rows, *snapshot.z.shape[1:2]))
     if snapshot.classes is not None:
         known_labels = snapshot.truth[np.isfinite(snapshot.truth)]
-        if not outputs or ((known_labels < 0) | (known_labels >= outputs) | (known_labels % 1 != 0)).any():
+        if (
+            not outputs
+            or ((known_labels < 0) | (known_labels >= outputs) | (known_labels % 1 != 0)).any()
+        ):
             raise ValueError("truth has a class that is not there")
     if (plane := snapshot.plane) is not None:
         _validate_array("plane.x", plane.x, (rows, 2))
@@ -207,11 +221,17 @@ def validate_snapshot(snapshot: Snapshot) -> None:
         for plane_stops in plane.stops:
             _validate_array("plane.stops", plane_stops, (len(plane_stops),), min_size=1)
         cells = tuple(len(places) for places in plane.stops)
-        _validate_array("plane.grid", plane.grid, (*cells, *plane.grid.shape[columns:][:2]), min_size=1)
+        _validate_array(
+            "plane.grid", plane.grid, (*cells, *plane.grid.shape[columns:][:2]), min_size=1
+        )
     if (rotated := snapshot.rotated_images) is not None:
         n_images, stops = len(rotated.images), len(rotated.stops)
         _validate_array(
-            "turned.images", rotated.images, (n_images, *rotated.images.shape[1:3]), kind="u", min_size=1
+            "turned.images",
+            rotated.images,
+            (n_images, *rotated.images.shape[1:3]),
+            kind="u",
+            min_size=1,
         )
         _validate_array("turned.labels", rotated.labels, (n_images,), kind="i")
         _validate_array("turned.stops", rotated.stops, (stops,), min_size=1)

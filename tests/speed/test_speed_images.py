@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks import speed_images
-from cida.benchmarks.speed import step_ms
-from cida.benchmarks.speed_images import (
+from benchmarks import images
+from benchmarks.images import (
     PlainImageEncoder,
     PlainLoop,
     RotatedDigits,
@@ -13,6 +12,7 @@ from cida.benchmarks.speed_images import (
     make_timing_digits,
     rotate_with_pil,
 )
+from benchmarks.measure import step_ms
 from cida.experiments.rotating_mnist.rotating_dataset import make_fresh_angle_dataset
 from cida.images import rotate_degrees
 
@@ -29,7 +29,7 @@ def rows(digits):
 
 @pytest.fixture
 def ours(rows):
-    return speed_images.image_game(rows, 1, 8)
+    return images.image_game(rows, 1, 8)
 
 
 def moved(parts, act):
@@ -53,7 +53,7 @@ def test_the_digits_are_as_many_as_asked_for_and_like_mnists():
 
 
 def test_both_loops_have_the_batches_of_the_preset(rows):
-    _, training = speed_images.image_game(rows, 3, None)
+    _, training = images.image_game(rows, 3, None)
     assert (training.source_batch_size, training.batch_size, training.steps) == (128, 256, 6)
 
 
@@ -137,8 +137,8 @@ def test_every_line_has_its_figure_and_the_ratio_is_ours_over_plain():
 
 def test_bfloat16_is_compared_with_float32(monkeypatch):
     pairs = [(3.0, 2.0), (2.0, 2.0), (9.0, 3.0)]
-    monkeypatch.setattr(speed_images, "in_a_child", lambda *_: pairs)
+    monkeypatch.setattr(images, "run_in_subprocess", lambda *_: pairs)
     found = bfloat16_time(1, 6)
     assert (found.value, found.note) == (1.5, "3.00 ms over 2.00 ms")
-    monkeypatch.setattr(speed_images, "in_a_child", lambda *_: None)
+    monkeypatch.setattr(images, "run_in_subprocess", lambda *_: None)
     assert bfloat16_time(1, 6) is None

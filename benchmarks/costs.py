@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from cida.benchmarks.speed import (
+from benchmarks.measure import (
     Effort,
     Measurement,
     mean_ms,
@@ -20,7 +20,7 @@ from cida.benchmarks.speed import (
     read_clock,
     step_ms,
 )
-from cida.benchmarks.speed_steps import (
+from benchmarks.steps import (
     GameSetup,
     circle_game,
     digits_game,

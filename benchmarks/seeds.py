@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from cida.benchmarks.speed import Effort, Measurement
-from cida.benchmarks.speed_process import measure_command
+from benchmarks.measure import Effort, Measurement
+from benchmarks.processes import measure_command
 
 __all__ = ["seed_figures"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from cida.benchmarks.speed import (
+from benchmarks.measure import (
     N_ROUNDS,
     Effort,
     Measurement,

@@ -5,8 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from cida.benchmarks.speed_export import EXPORT_BATCH_ROWS, build_models, measure_predictors
-from cida.cli.speed_export import _ways
+from benchmarks.export import EXPORT_BATCH_ROWS, build_models, build_predictors, measure_predictors
 
 
 def test_times_are_those_of_one_row_and_of_many():
@@ -23,7 +22,7 @@ def test_times_are_those_of_one_row_and_of_many():
 
 @pytest.mark.filterwarnings("ignore::cida.CidaWarning")
 def test_all_ways_of_a_tables_model_predict_the_same():
-    ways = _ways(build_models()["table of 10 columns"]())
+    ways = build_predictors(build_models()["table of 10 columns"]())
     want = ways["Python"](EXPORT_BATCH_ROWS)
     assert want.shape == (EXPORT_BATCH_ROWS, 2)
     for way in ("torch module", "ONNX"):

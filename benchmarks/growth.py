@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from cida.benchmarks.speed import (
+from benchmarks.measure import (
     Effort,
     Measurement,
     RoundTimings,
@@ -55,9 +55,8 @@ N_GROWTH_COLUMNS = 20
 INDEX_DIMENSIONS = (1, 2, 4, 8, 16)
 CLASS_COUNTS = (2, 10, 100, 1000)
 N_GAME_ROWS = 20_000
-PREDICTION_CHUNK_ROWS = 100_000  # rows at a time
+CHUNK_ROWS = 100_000  # that are written or predicted at once
 GROWTH_FIT_STEPS = 50  # of a fit whose other costs are asked for
-WRITE_CHUNK_ROWS = 1 << 18
 GROWTH_BATCH_SIZE = 128
 ROWS_PER_STEP = (
     GROWTH_BATCH_SIZE + GROWTH_BATCH_SIZE // 2
@@ -142,14 +141,14 @@ def write_rows(folder: Path, rows: int, seed: int = 0) -> None:
     for name, (kind, shape) in shapes.items():
         header = {"descr": kind, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(files[name], header)
-    for start in range(0, rows, WRITE_CHUNK_ROWS):
-        for name, values in _part(min(WRITE_CHUNK_ROWS, rows - start), generator).items():
+    for start in range(0, rows, CHUNK_ROWS):
+        for name, values in _draw_rows(min(CHUNK_ROWS, rows - start), generator).items():
             files[name].write(values.astype(shapes[name][0]).tobytes())
     for file in files.values():
         file.close()
 
 
-def _part(rows: int, generator: np.random.Generator) -> dict[str, Array]:
+def _draw_rows(rows: int, generator: np.random.Generator) -> dict[str, Array]:
     u = generator.uniform(0, 1, rows)
     x = generator.standard_normal((rows, N_GROWTH_COLUMNS), dtype=np.float32)
     y = np.where(u > 0.5, -1, x[:, 0] + x[:, 1] > 0)
@@ -163,7 +162,10 @@ def mapped_rows(folder: Path) -> IndexedDataset:
         torch.from_numpy(advise_random_access(map_array(folder / f"{name}.npy", "c")))
         for name in ("X", "y", "u")
     )
-    return IndexedDataset(x, y, u, y >= 0)
+    labelled = torch.from_numpy(np.memmap(folder / "labelled", bool, "w+", shape=(len(y),)))
+    for start in range(0, len(y), CHUNK_ROWS):
+        labelled[start : start + CHUNK_ROWS] = y[start : start + CHUNK_ROWS] >= 0
+    return IndexedDataset(x, y, u, labelled)
 
 
 def measure_growth(folder: Path, threads: int) -> GrowthMeasurement:
@@ -183,10 +185,10 @@ def measure_growth(folder: Path, threads: int) -> GrowthMeasurement:
             (times[-1] - times[0]) * GROWTH_FIT_STEPS / (GROWTH_FIT_STEPS - 1)
         )  # an event a step
         beside = read_clock() - started - steps
-        few = min(len(rows), 10 * PREDICTION_CHUNK_ROWS)
+        few = min(len(rows), 10 * CHUNK_ROWS)
         started = read_clock()
-        for start in range(0, few, PREDICTION_CHUNK_ROWS):
-            place = slice(start, start + PREDICTION_CHUNK_ROWS)
+        for start in range(0, few, CHUNK_ROWS):
+            place = slice(start, start + CHUNK_ROWS)
             model.predict(rows.x[place].numpy(), domain_index=rows.u[place].numpy())
         predicted = read_clock() - started
     return GrowthMeasurement(

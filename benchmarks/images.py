@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
-from cida.benchmarks.speed import (
+from benchmarks.measure import (
     N_ROUNDS,
     Effort,
     Measurement,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
+from benchmarks.measure import Effort, Measurement, step_ms
 from cida import distributed
-from cida.benchmarks.speed import Effort, Measurement, step_ms
 
 __all__ = ["rank_figures"]
 
@@ -64,7 +64,7 @@ def _run_torchrun(steps: int) -> list[tuple[float, float, float]]:
 
 def _measure(steps: int) -> None:
     """What each rank does: the first trains alone while the other waits, then both together."""
-    from cida.benchmarks.speed_images import image_game, make_timing_digits
+    from benchmarks.images import image_game, make_timing_digits
     from cida.experiments.rotating_mnist.rotating_dataset import make_fresh_angle_dataset
     from cida.training import seeded
 

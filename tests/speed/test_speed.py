@@ -1,23 +1,16 @@
 """Figures of speed: their limits, the sections, and what grows."""
 
+import json
 import os
 import time
-import warnings
 
 import numpy as np
 import pytest
 import torch
 
-from cida.benchmarks import speed_growth
-from cida.benchmarks.speed import (
-    Effort,
-    Measurement,
-    RoundTimings,
-    mean_ms,
-    measure_interleaved,
-    run_in_subprocess,
-)
-from cida.benchmarks.speed_growth import (
+from benchmarks import growth
+from benchmarks.command import SECTIONS, Section, main
+from benchmarks.growth import (
     GrowthMeasurement,
     mapped_rows,
     measure_growth,
@@ -25,7 +18,15 @@ from cida.benchmarks.speed_growth import (
     row_figures,
     write_rows,
 )
-from cida.benchmarks.speed_steps import (
+from benchmarks.measure import (
+    Effort,
+    Measurement,
+    RoundTimings,
+    mean_ms,
+    measure_interleaved,
+    run_in_subprocess,
+)
+from benchmarks.steps import (
     circle_game,
     digits_game,
     make_floor_step,
@@ -33,8 +34,6 @@ from cida.benchmarks.speed_steps import (
     signals_game,
     table_game,
 )
-from cida.cli import main
-from cida.cli.speed import SECTIONS
 
 
 def test_a_limit_is_the_most_or_the_least_and_holds_for_the_digits_that_are_shown():
@@ -109,8 +108,8 @@ def test_time_and_memory_are_compared_from_where_they_should_be_flat(monkeypatch
     dealt = RoundTimings([{"100": 9.0, "100000": 2.0, "200000": 2.2}])
     found = iter([GrowthMeasurement(100, 9, 9, 99, 9), GrowthMeasurement(100_000, 4, 8, 10, 1),
                   GrowthMeasurement(200_000, 8, 4, 11, 2), dealt])  # fmt: skip
-    monkeypatch.setattr(speed_growth, "in_a_child", lambda *_: next(found))
-    monkeypatch.setattr(speed_growth, "write_rows", lambda *_: None)
+    monkeypatch.setattr(growth, "run_in_subprocess", lambda *_: next(found))
+    monkeypatch.setattr(growth, "write_rows", lambda *_: None)
     figures = list(row_figures(Effort(), (100, 100_000, 200_000)))
     compared = {figure.name: figure for figure in figures if figure.limit}
     words = ", from 100,000 to 200,000 rows"
@@ -124,47 +123,52 @@ def test_time_and_memory_are_compared_from_where_they_should_be_flat(monkeypatch
 
 
 @pytest.fixture
-def two_figures(monkeypatch):
-    def figures(effort):
+def two_measurements(monkeypatch):
+    def measure(effort):
         yield Measurement("circle, l2", 1.2, "x floor", 1.15, note=f"{effort.steps} steps")
         yield Measurement("cida's loop", 12_345.0, "images/s", 3.0, is_minimum=True)
 
-    monkeypatch.setattr("cida.benchmarks.speed_steps.step_figures", figures)
+    monkeypatch.setitem(SECTIONS, "steps", Section("Training step over its floor", measure))
 
 
-def test_every_section_has_a_function_that_yields_figures():
-    for section in SECTIONS.values():
-        module, _, function = section.made_by.partition(":")
-        assert callable(getattr(__import__(module, fromlist=[function]), function))
-
-
-def test_each_line_has_its_figure_its_limit_and_whether_it_is_met(two_figures, capsys):
-    assert main(["speed", "--only", "steps", "--steps", "3"]) == 0
+def test_each_line_has_its_figure_its_limit_and_whether_it_is_met(two_measurements, capsys):
+    assert main(["--only", "steps", "--steps", "3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Training step over its floor"
-    assert lines[2] == "circle, l2\t1.20\tx floor\t<= 1.15\tNO\t3 steps"
-    assert lines[3] == "cida's loop\t12,345\timages/s\t>= 3\tyes\t"
+    assert lines[4] == "| circle, l2 | 1.20 | x floor | <= 1.15 | NO | 3 steps |"
+    assert lines[5] == "| cida's loop | 12,345 | images/s | >= 3 | yes |  |"
 
 
-def test_the_page_has_the_machine_the_command_and_the_tables(two_figures, tmp_path, capsys):
+def test_the_page_has_the_machine_the_command_and_the_tables(two_measurements, tmp_path, capsys):
     path = tmp_path / "performance.md"
-    assert main(["speed", "--only", "steps", "--out", str(path)]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == str(path)
+    assert main(["--only", "steps", "--out", str(path)]) == 0
+    assert capsys.readouterr().out.split()[-1] == str(path)
     page = path.read_text()
-    assert f"cida speed --only steps --out {path}" in page
+    assert f"python -m benchmarks --only steps --out {path}" in page
     assert f"torch {torch.__version__}" in page
     assert "| circle, l2 | 1.20 | x floor | <= 1.15 | NO | 200 steps |" in page
 
 
-def test_a_package_that_is_not_there_is_one_sentence_unless_its_section_is_not_asked_for(
-    two_figures, capsys, monkeypatch
-):
-    monkeypatch.setattr("cida.cli.speed.find_spec", lambda name: None)
-    assert main(["speed"]) == 2
+def test_programs_get_one_json_object(two_measurements, capsys):
+    assert main(["--only", "steps", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    step = answer["sections"]["steps"][0]
+    assert (step["name"], step["value"], step["limit"]) == ("circle, l2", 1.2, 1.15)
+    assert step["met"] is False
+    assert answer["threads"] > 0
+    assert answer["command"] == "python -m benchmarks --only steps"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--steps", "0"], "steps is 0"),
+        (["--workers", "-1"], "workers is -1"),
+        (["--only", "step"], "only is 'step'; did you mean steps? known: steps, images"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence(arguments, message, capsys):
+    assert main(arguments) == 2
     error = capsys.readouterr().err
-    assert "section images needs PIL" in error
-    assert "pip install 'cida[speed]'" in error
+    assert message in error
     assert len(error.strip().splitlines()) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert main(["speed", "--only", "steps"]) == 0

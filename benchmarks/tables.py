@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cida.benchmarks.speed import Effort, Measurement
-from cida.benchmarks.speed_process import measure_command
+from benchmarks.measure import Effort, Measurement
+from benchmarks.processes import measure_command
 
 __all__ = ["TableTime", "table_figures", "table_times", "write_big_table"]
 

@@ -1,1 +1,0 @@
-"""Experiments: recipes, runs, tables, speed."""
