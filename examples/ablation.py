@@ -196,14 +196,14 @@ CHANGES = {
 }
 
 
-def target_accuracy(job: tuple[str, str, int]) -> float:
+def target_score(job: tuple[str, str, int]) -> float:
     torch.set_num_threads(1)
     world, change, seed = job
     protocols = TASK_SPECS[world].protocols
     sample = TASK_SPECS[world].draw_data(seed, "points" if "points" in protocols else "development")
     model = CHANGES[world][change].build_model(seed)
     sample.train(model, oracle=False)
-    return 100 * sample.evaluate(model)["target_accuracy"]
+    return 100 * sample.evaluate(model)["target_score"]
 
 
 def main() -> None:
@@ -220,7 +220,7 @@ def main() -> None:
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     jobs = [(world, change, seed) for world in worlds for change in changes for seed in seeds]
     with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as pool:
-        results = dict(zip(jobs, pool.map(target_accuracy, jobs), strict=True))
+        results = dict(zip(jobs, pool.map(target_score, jobs), strict=True))
     found = {
         (w, change): [results[w, change, seed] for seed in seeds]
         for w in worlds

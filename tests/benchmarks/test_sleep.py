@@ -194,9 +194,9 @@ def test_kappa_and_recalls_are_those_computed_by_hand():
     )
     found = nights_of(store, [0], [1], [2], [3]).evaluate(READER)
     assert found["task"] == "a task"
-    assert found["source_accuracy"] == 0.5
-    assert found["target_accuracy"] == 0.7
-    assert found["all_accuracy"] == pytest.approx(9 / 14)
+    assert found["source_score"] == 0.5
+    assert found["target_score"] == 0.7
+    assert found["all_score"] == pytest.approx(9 / 14)
     # Both have 4, 3, 2 and 1 of each: chance agrees in (16 + 9 + 4 + 1) / 100.
     assert found["more"]["kappa"] == pytest.approx((0.7 - 0.3) / (1 - 0.3))
     recalls = {"awake": 3 / 4, "light": 2 / 3, "deep": 1 / 2, "rem": 1.0}
@@ -220,7 +220,7 @@ def test_by_index_has_a_bin_of_five_years_at_most_for_each_age_there_is():
         {"lo": 65.0, "hi": 65.0, "accuracy": 1.0, "n": 3},
         {"lo": 74.0, "hi": 74.0, "accuracy": 0.0, "n": 2},
     ]
-    assert found["target_accuracy"] == pytest.approx(9 / 13)
+    assert found["target_score"] == pytest.approx(9 / 13)
 
 
 @pytest.mark.parametrize("benchmark", [SLEEP_INTRA[0], SLEEP_CROSS[1], SLEEP_MULTI[3]])
@@ -228,9 +228,9 @@ def test_the_bins_add_up_to_the_target_accuracy(benchmark, cohorts):
     nights = benchmark.draw(0, "clean", cohorts.stores)
     model = SimpleNamespace(predict=lambda x, domain_index: (x[:, 0].std(1) > 1).astype(int))
     found = nights.scores(model)
-    right = sum(cell["accuracy"] * cell["n"] for cell in found["by_index"])
+    right = sum(cell["score"] * cell["n"] for cell in found["by_index"])
     count = sum(cell["n"] for cell in found["by_index"])
-    assert right / count == pytest.approx(found["target_accuracy"])
+    assert right / count == pytest.approx(found["target_score"])
     assert count == MAX_SCORED_SEGMENTS_PER_NIGHT * len(nights.scored_target.numbers)
     ages = ages_of(nights.scored_target)
     fives = [[age for age in ages if age // 5 == five] for five in sorted({a // 5 for a in ages})]

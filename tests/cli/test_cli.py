@@ -74,17 +74,17 @@ def test_results_json_has_the_contracted_fields(demo):
     assert len(results["rows"]) == 10
     row = results["rows"][0]
     assert set(row) == {
-        "method", "seed", "source_accuracy", "target_accuracy", "all_accuracy", "by_index",
+        "method", "seed", "source_score", "target_score", "all_score", "by_index",
         "seconds", "fresh",
     }  # fmt: skip
     assert row["fresh"] is None
     assert len(row["by_index"]) == 30
     assert sum(cell["n"] for cell in row["by_index"]) == 3000
     # The mean over the target's 24 equal domains is the accuracy over its rows.
-    target = [cell["accuracy"] for cell in row["by_index"][6:]]
-    assert sum(target) / 24 == pytest.approx(row["target_accuracy"])
-    every = [cell["accuracy"] for cell in row["by_index"]]
-    assert sum(every) / 30 == pytest.approx(row["all_accuracy"])
+    target = [cell["score"] for cell in row["by_index"][6:]]
+    assert sum(target) / 24 == pytest.approx(row["target_score"])
+    every = [cell["score"] for cell in row["by_index"]]
+    assert sum(every) / 30 == pytest.approx(row["all_score"])
     assert {line["method"]: line["seeds"] for line in results["summary"]} == dict.fromkeys(
         ("source-only", "cida", "pcida", "histogram", "default"), 2
     )

@@ -70,7 +70,7 @@ def said_once(capsys):
 
 def test_all_files_are_written_and_a_task_has_a_folder_of_its_own(whole):
     assert {path.name for path in whole.iterdir()} == {
-        "results.json", "story.json", "table.md", "report.html", *TASKS, *PICTURES,
+        "results.json", "manifest.json", "table.md", "report.html", *TASKS, *PICTURES,
     }  # fmt: skip
     for run in RUNS:
         assert {path.name for path in (whole / run).iterdir()} == {
@@ -90,8 +90,8 @@ def test_results_json_says_simulated_and_the_task_of_each_row(whole):
     assert made == [(f"sleep-intra/{task}", method, 0) for task in TASKS for method in METHODS]
     for row in words["rows"]:
         count = sum(cell["n"] for cell in row["by_index"])
-        right = sum(cell["n"] * cell["accuracy"] for cell in row["by_index"])
-        assert right / count == pytest.approx(row["target_accuracy"])
+        right = sum(cell["n"] * cell["score"] for cell in row["by_index"])
+        assert right / count == pytest.approx(row["target_score"])
         assert set(row["more"]["recall"]) == set(STAGE_CLASSES)
         assert -1 <= row["more"]["kappa"] <= 1
     assert [(line["task"], line["method"]) for line in words["summary"]] == [
@@ -111,7 +111,7 @@ def test_table_md_has_the_papers_table_the_people_and_every_method(whole):
     assert [line[1:] for line in lines[3::2]] == [["77.4", ""], ["71.8", ""]]
     rows = words_of(whole)["rows"]
     shown = [float(cell.strip("*")) for line in lines[2::2] for cell in line[1:]]
-    assert shown == [pytest.approx(100 * row["target_accuracy"], abs=0.051) for row in rows]
+    assert shown == [pytest.approx(100 * row["target_score"], abs=0.051) for row in rows]
     assert "- Simulated: nobody was recorded;" in told
     assert "100% of the target people are outside the convex hull" in told
     assert "; 0% of the target people are outside the convex hull" in told

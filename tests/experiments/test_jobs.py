@@ -78,7 +78,7 @@ def test_fresh_points_are_another_draw_scaled_as_the_first(grid):
     fresh = make_sine(seed=FRESH_SEED_OFFSET, scaling_from=world)
     model = load_completed_run(task.folder, task.recipe).model
     right = model.predict(fresh.x, domain_index=fresh.u) == fresh.y
-    assert ended.row.fresh["all_accuracy"] == right.mean()
+    assert ended.row.fresh["all_score"] == right.mean()
     assert np.array_equal(fresh.x, task.sample.fresh.x)
     assert not np.array_equal(fresh.x, world.x)
 

@@ -44,7 +44,9 @@ def results(folder):
 def test_all_files_are_written(whole):
     files = {path.name for path in whole.iterdir()}
     pictures = {f"{name}.{kind}" for name in ("figure", "accuracy") for kind in ("png", "svg")}
-    assert files == {"results.json", "story.json", "table.md", "report.html", *FOLDERS} | pictures
+    assert (
+        files == {"results.json", "manifest.json", "table.md", "report.html", *FOLDERS} | pictures
+    )
 
 
 def test_results_json_has_the_contracted_fields(whole):
@@ -58,14 +60,14 @@ def test_results_json_has_the_contracted_fields(whole):
     assert made == [(m, s) for m in ("source-only", "histogram") for s in (0, 1)]
     for row in words["rows"]:
         assert set(row) == {
-            "method", "seed", "source_accuracy", "target_accuracy", "all_accuracy", "by_index",
+            "method", "seed", "source_score", "target_score", "all_score", "by_index",
             "seconds", "fresh",
         }  # fmt: skip
         for scores in (row, row["fresh"]):
-            cells = [cell["accuracy"] for cell in scores["by_index"]]
-            assert sum(cells[:5]) / 5 == pytest.approx(scores["source_accuracy"])
-            assert sum(cells[5:]) / 7 == pytest.approx(scores["target_accuracy"])
-            assert sum(cells) / 12 == pytest.approx(scores["all_accuracy"])
+            cells = [cell["score"] for cell in scores["by_index"]]
+            assert sum(cells[:5]) / 5 == pytest.approx(scores["source_score"])
+            assert sum(cells[5:]) / 7 == pytest.approx(scores["target_score"])
+            assert sum(cells) / 12 == pytest.approx(scores["all_score"])
     assert [(line["method"], line["seeds"]) for line in words["summary"]] == [
         ("source-only", 2), ("histogram", 2),
     ]  # fmt: skip
@@ -76,8 +78,8 @@ def test_the_table_has_a_row_a_method_with_its_accuracy(whole):
     assert len(lines) == 4
     for line, title, summary in zip(lines[2:], TITLES, results(whole)["summary"], strict=True):
         assert line.startswith(f"| {title} |")
-        assert f" {100 * summary['target_accuracy_mean']:.1f} " in line
-        assert f" {100 * summary['fresh_target_accuracy_mean']:.1f} " in line
+        assert f" {100 * summary['target_score_mean']:.1f} " in line
+        assert f" {100 * summary['fresh_target_score_mean']:.1f} " in line
 
 
 def test_the_report_holds_the_figures_and_fetches_nothing(whole):

@@ -5,10 +5,11 @@ from cida.datasets import IndexedData, make_circle
 from cida.estimators import CIDAClassifier
 from cida.experiments.circle_sine.toy_tasks import ToyTaskData
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.runner import RunResult, run_recipe, summarize_results
+from cida.experiments.runner import run_recipe, summarize_results
 from cida.experiments.spec import Recipe, build_recipes
 from cida.experiments.task_data import bin_score_to_dict, hash_arrays
 from cida.metrics import BinScore
+from cida.runs.records import RunResult
 
 
 def row(method, accuracy, fresh=None):
@@ -18,21 +19,21 @@ def row(method, accuracy, fresh=None):
 def test_the_summary_is_mean_sample_deviation_and_worst_seed():
     lines = summarize_results([row("a", 0.8), row("b", 0.5), row("a", 0.9), row("a", 1.0)])
     assert [line["method"] for line in lines] == ["a", "b"]
-    assert lines[0]["target_accuracy_mean"] == pytest.approx(0.9)
-    assert lines[0]["target_accuracy_std"] == pytest.approx(np.std([0.8, 0.9, 1.0], ddof=1))
-    assert lines[0]["target_accuracy_worst"] == 0.8
-    assert (lines[1]["seeds"], lines[1]["target_accuracy_std"]) == (1, 0.0)
-    assert lines[0]["all_accuracy_mean"] == pytest.approx(0.45)
+    assert lines[0]["target_score_mean"] == pytest.approx(0.9)
+    assert lines[0]["target_score_std"] == pytest.approx(np.std([0.8, 0.9, 1.0], ddof=1))
+    assert lines[0]["target_score_worst"] == 0.8
+    assert (lines[1]["seeds"], lines[1]["target_score_std"]) == (1, 0.0)
+    assert lines[0]["all_score_mean"] == pytest.approx(0.45)
     assert not any(name.startswith("fresh") for name in lines[0])
 
 
 def test_the_summary_of_fresh_points_is_there_where_they_were_scored():
-    scores = [{"target_accuracy": a, "all_accuracy": a + 0.1} for a in (0.6, 0.8)]
+    scores = [{"target_score": a, "all_score": a + 0.1} for a in (0.6, 0.8)]
     (line,) = summarize_results([row("a", 0.9, fresh) for fresh in scores])
-    assert line["fresh_target_accuracy_mean"] == pytest.approx(0.7)
-    assert line["fresh_target_accuracy_std"] == pytest.approx(np.std([0.6, 0.8], ddof=1))
-    assert line["fresh_target_accuracy_worst"] == 0.6
-    assert line["fresh_all_accuracy_worst"] == pytest.approx(0.7)
+    assert line["fresh_target_score_mean"] == pytest.approx(0.7)
+    assert line["fresh_target_score_std"] == pytest.approx(np.std([0.6, 0.8], ddof=1))
+    assert line["fresh_target_score_worst"] == 0.6
+    assert line["fresh_all_score_worst"] == pytest.approx(0.7)
 
 
 def test_equal_data_have_equal_fingerprints_and_others_do_not():
@@ -57,7 +58,7 @@ def test_a_run_never_reads_a_target_label(tmp_path):
     other = run_recipe(recipe, ToyTaskData(poisoned), 0, tmp_path / "b")
     said = [o.model.predict(world.x, domain_index=world.u) for o in (clean, other)]
     np.testing.assert_array_equal(*said)
-    assert clean.result.target_accuracy == pytest.approx(1 - other.result.target_accuracy)
+    assert clean.result.target_score == pytest.approx(1 - other.result.target_score)
     model = "model.safetensors"
     assert (tmp_path / "a" / model).read_bytes() == (tmp_path / "b" / model).read_bytes()
 
@@ -69,12 +70,12 @@ def test_fresh_points_are_scored_and_do_not_change_the_run(tmp_path):
     plain = run_recipe(recipe, ToyTaskData(world), 0, tmp_path / "a")
     scored = run_recipe(recipe, ToyTaskData(world, fresh), 0, tmp_path / "b")
     assert plain.result.fresh is None
-    assert scored.result.target_accuracy == plain.result.target_accuracy
+    assert scored.result.target_score == plain.result.target_score
     model = CIDAClassifier.load(tmp_path / "b" / "model.safetensors")
     right = model.predict(fresh.x, domain_index=fresh.u) == fresh.y
-    assert scored.result.fresh["target_accuracy"] == right[~fresh.source].mean()
-    assert scored.result.fresh["source_accuracy"] == right[fresh.source].mean()
-    assert scored.result.fresh["all_accuracy"] == right.mean()
+    assert scored.result.fresh["target_score"] == right[~fresh.source].mean()
+    assert scored.result.fresh["source_score"] == right[fresh.source].mean()
+    assert scored.result.fresh["all_score"] == right.mean()
     assert sum(cell["n"] for cell in scored.result.fresh["by_index"]) == 300
 
 

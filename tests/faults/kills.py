@@ -101,7 +101,7 @@ def killed(words: list[str], moment: float) -> bool:
 def left(folder: Path) -> dict[str, str]:
     """What a command left: a hash of each file, without what time and place write into it."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    skipped = {"report.html", "table.md", "story.json"}  # they hold seconds and names of folders
+    skipped = {"report.html", "table.md", "manifest.json"}  # they hold seconds and names of folders
     return {str(f.relative_to(folder)): _hash(f) for f in files if f.name not in skipped}
 
 

@@ -216,7 +216,7 @@ def run_folders(home):
                   tables={"More": [{"method": "a", "accuracy": "**1**"}]},
                   figures={"A title": "picture.svg"})  # fmt: skip
     story.save(home)
-    found[1]["story.json"] = (home / "story.json").read_bytes()
+    found[1]["manifest.json"] = (home / "manifest.json").read_bytes()
     return found
 
 

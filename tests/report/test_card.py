@@ -95,7 +95,7 @@ def test_ranges_with_labels_and_without_come_from_the_view(model):
 
 def test_figures_of_a_benchmark_are_told_with_how_they_were_measured(model):
     cells = [{"lo": 0.0, "hi": 12.0, "accuracy": 0.91, "n": 40}]
-    row = {"source_accuracy": 0.95, "target_accuracy": 0.9, "by_index": cells}
+    row = {"source_score": 0.95, "target_score": 0.9, "by_index": cells}
     card = model_card(ExportedModel(model, {"world": "hours", "method": "cida"}, row))
     assert "- target: 90.0%" in card
     assert "| 0 | 12 | 91.0% | 40 |" in card

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cida.experiments.results import build_result_lines, build_table
 from cida.report import RunCollection, read_runs, render_report
 from cida.report.encodings import project_principal_components
+from cida.report.result_tables import build_result_lines, build_table
 
 EVIL = "<script>alert(1)</script>"
 
@@ -95,7 +95,7 @@ def test_tables_have_captions_and_scopes(circle_page, ward_page):
 
 
 def test_a_published_number_stands_beside_ours_with_its_story(circle_runs):
-    fresh = {"target_accuracy": 0.8, "all_accuracy": 0.85}
+    fresh = {"target_score": 0.8, "all_score": 0.85}
     html = page_of(changed(circle_runs, lambda run: {}, fresh=fresh)).html
     assert "<td>92.8 (target)</td>" in html or "92.8 (target)" in html
     assert "CIDA (L2): the authors&#x27; code, saved output" in html
@@ -105,7 +105,7 @@ def test_a_published_number_stands_beside_ours_with_its_story(circle_runs):
 
 def test_an_oracle_is_never_called_the_best(circle_runs, renamed):
     scores = {"source-only": 0.4, "cida": 0.6, "histogram": 0.99}
-    runs = changed(circle_runs, lambda run: {"target_accuracy": scores[run.method]})
+    runs = changed(circle_runs, lambda run: {"target_score": scores[run.method]})
     found = [
         replace(run, words={**run.record, "oracle": run.method == "histogram"}) for run in runs
     ]
@@ -116,7 +116,7 @@ def test_an_oracle_is_never_called_the_best(circle_runs, renamed):
 
 def test_several_seeds_are_averaged_and_banded(circle_runs):
     scores = {100: 0.8, 101: 0.9}
-    html = page_of(changed(circle_runs, lambda run: {"target_accuracy": scores[run.seed]})).html
+    html = page_of(changed(circle_runs, lambda run: {"target_score": scores[run.seed]})).html
     assert "<td>85.0</td>" in html
     assert "<td>80.0</td>" in html
     assert "worst to the best of 2 seeds" in html

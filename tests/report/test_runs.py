@@ -151,7 +151,7 @@ def test_a_damaged_file_is_one_sentence_that_names_it(
 
 def test_a_damaged_story_is_one_sentence(circle_folder, tmp_path):
     shutil.copytree(circle_folder, tmp_path / "all")
-    (tmp_path / "all/story.json").write_text('{"schema": 1, "nonsense": 2}')
+    (tmp_path / "all/manifest.json").write_text('{"schema": 1, "nonsense": 2}')
     with pytest.raises(ValueError, match=r"story\.json is damaged"):
         group_runs(read_runs([tmp_path / "all"]))
 

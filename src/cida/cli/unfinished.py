@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cida.experiments.runner import CHECKPOINT_FOLDER_NAME
 from cida.io.files import exclusive_lock
+from cida.runs.records import CHECKPOINT_FOLDER_NAME
 from cida.training import resumable
 
 __all__ = ["check_checkpoint_seconds", "staged_run_folder"]

@@ -69,7 +69,7 @@ def estimate_dataset_score(
     hidden = nearest_source_third(model.space_, dataset.u, dataset.labelled)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)  # said when the model itself was fitted
-        refitted = clone(model).set_params(space=model.space_, standardise=False, restarts=1)
+        refitted = clone(model).set_params(space=model.space_, standardize=False, n_restarts=1)
         refitted.set_params(coordinates=model.plan_.coordinates, steps=model.n_steps_)
         refitted.set_params(verbose=False, callbacks=None)
         refitted.fit_dataset(dataset.with_hidden_labels(hidden))

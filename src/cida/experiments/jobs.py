@@ -26,7 +26,6 @@ from cida.experiments.registry import TASK_SPECS
 from cida.experiments.runner import (
     NO_RESUME,
     ResumeOptions,
-    RunResult,
     has_result,
     load_finished_result,
     run_recipe,
@@ -39,6 +38,7 @@ from cida.experiments.spec import (
     build_recipes,
 )
 from cida.io.tensors import ModelFileError
+from cida.runs.records import RunResult
 from cida.runs.snapshot import SNAPSHOT_FILE, load_snapshot
 from cida.training import CheckpointWarning
 

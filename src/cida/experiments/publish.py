@@ -16,21 +16,21 @@ from cida.experiments.circle_sine.toy_tasks import ToyTaskData
 from cida.experiments.jobs import JobResult
 from cida.experiments.real_tables.table_tasks import TableTaskData
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.results import TableLine, build_result_lines, build_table, render_markdown
-from cida.experiments.runner import RunResult, load_completed_run, write_json, write_results
+from cida.experiments.runner import load_completed_run, write_json, write_results
 from cida.experiments.selection.model_bank import SelectionTaskData
 from cida.experiments.selection.validator_ranking import rank_validators
 from cida.experiments.sleep.sleep_data import SleepTaskData
-from cida.experiments.spec import TaskSpec
-from cida.experiments.suites import (
+from cida.experiments.worlds.synthetic_tasks import SyntheticTaskData
+from cida.io.files import write_atomically
+from cida.report import Manifest, read_runs
+from cida.report.result_tables import build_result_lines, build_table, render_markdown
+from cida.report.task_tables import (
     build_detail_table,
     build_paper_table,
     summarize_categorical_wins,
     transpose_table,
 )
-from cida.experiments.worlds.synthetic_tasks import SyntheticTaskData
-from cida.io.files import write_atomically
-from cida.report import Manifest, read_runs
+from cida.runs.records import RunResult, TableLine, TaskRecord
 
 __all__ = ["Publisher", "rich_table"]
 
@@ -139,7 +139,7 @@ class Publisher:
         console: Console,
     ) -> Manifest:
         """An experiment of several tasks: a line a task, as the paper has it."""
-        benchmarks: list[TaskSpec] = [TASK_SPECS[name] for name in data_by_task]
+        benchmarks = [TASK_SPECS[name].record for name in data_by_task]
         titles = _method_titles(job_results)
         paper_rows = build_paper_table(run_results, benchmarks, titles)
         detail_rows = build_detail_table(run_results, benchmarks, titles)
@@ -183,7 +183,7 @@ class Publisher:
     def _rank_validators(
         self,
         job_results: Sequence[JobResult],
-        benchmarks: Sequence[TaskSpec],
+        benchmarks: Sequence[TaskRecord],
         sentences: list[str],
         console: Console,
     ) -> list[TableLine]:
@@ -222,7 +222,7 @@ def _method_titles(job_results: Sequence[JobResult]) -> dict[str, str]:
     return {ended.job.method: ended.job.recipe.title for ended in job_results}
 
 
-def _data_sentences(data_by_task: dict[str, Any], benchmarks: Sequence[TaskSpec]) -> list[str]:
+def _data_sentences(data_by_task: dict[str, Any], benchmarks: Sequence[TaskRecord]) -> list[str]:
     """A sentence on the rows of each task."""
     sentences = []
     if any(sample.is_simulated for sample in data_by_task.values()):

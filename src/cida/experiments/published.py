@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from cida.runs.records import PublishedScore
 
-__all__ = ["PUBLISHED_SCORES", "PublishedScore"]
-
-
-@dataclass(frozen=True)
-class PublishedScore:
-    """A published accuracy, as a fraction, over target domains or over all of them, and its story.
-
-    ``by_index`` has the accuracies of the intervals along u, the source's first, where the paper
-    has a table of them; it shows its toy experiments as pictures alone.
-    """
-
-    accuracy: float
-    scored_domains: str
-    source_note: str
-    by_index: tuple[float, ...] = ()
+__all__ = ["PUBLISHED_SCORES"]
 
 
 def _table_1_score(method: str, *percent: float) -> PublishedScore:

@@ -266,7 +266,7 @@ class Reproduce:
             )
 
             def on_job_result(ended: JobResult) -> None:
-                score = "failed" if ended.result is None else f"{ended.result.target_accuracy:.1%}"
+                score = "failed" if ended.result is None else f"{ended.result.target_score:.1%}"
                 description = f"{ended.job.label}: {score}"
                 bar.update(bar_task, advance=1, description=description)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
@@ -19,35 +18,27 @@ from cida.estimators.saving import library_versions, to_json_value
 from cida.experiments.display_rows import take_snapshot
 from cida.experiments.spec import Recipe, TaskData
 from cida.io.files import remove_partial_files, write_atomically
+from cida.report.result_tables import summarize_results
+from cida.runs.records import CHECKPOINT_FOLDER_NAME, ORIGIN_KEY, RunResult
 from cida.runs.snapshot import SNAPSHOT_FILE
 from cida.training import Callback, Event, resumable
 from cida.training.checkpointing import CHECKPOINT_INTERVAL_SECONDS
 
 __all__ = [
-    "CHECKPOINT_FOLDER_NAME",
     "NO_RESUME",
-    "ORIGIN_KEY",
     "CompletedRun",
     "ResumeOptions",
-    "RunResult",
     "build_run_record",
     "has_result",
     "library_versions",
     "load_completed_run",
     "load_finished_result",
     "run_recipe",
-    "summarize_results",
     "write_json",
     "write_results",
 ]
 
 Array = np.ndarray[Any, Any]
-
-ORIGIN_KEY = "origin"  # of run.json: what the run is of, which its numbers do not depend on
-
-CHECKPOINT_FOLDER_NAME = (
-    "checkpoint"  # the folder of checkpoints in that of a run that is being made
-)
 
 
 @dataclass(frozen=True)
@@ -59,26 +50,6 @@ class ResumeOptions:
 
 
 NO_RESUME = ResumeOptions()
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """One run's figures, as results.json holds them; accuracies are fractions.
-
-    ``fresh`` has the same accuracies on a fresh draw of the same domains, ``more`` the figures that
-    one field reads beside accuracy; ``task`` is the benchmark's name where it is one of several.
-    """
-
-    method: str
-    seed: int
-    source_accuracy: float
-    target_accuracy: float
-    all_accuracy: float
-    by_index: list[dict[str, Any]]
-    seconds: float
-    fresh: dict[str, Any] | None = None
-    extra_metrics: dict[str, Any] | None = None
-    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +86,12 @@ def run_recipe(
         seconds = time.perf_counter() - started
         expected_scores = task_data.expected_scores(model) if with_expected_score else ()
     result = RunResult(
-        method=recipe.method, seed=seed, **task_data.evaluate(model), seconds=round(seconds, 2)
+        method=recipe.method,
+        seed=seed,
+        **task_data.evaluate(model),
+        seconds=round(seconds, 2),
+        metric="r2" if recipe.regression else "accuracy",
+        role=recipe.role,
     )
     recipe.save_model(model, folder)
     snapshot = take_snapshot(model, task_data, recipe.regression)
@@ -181,49 +157,12 @@ def build_run_record(recipe: Recipe, task_data: TaskData, seed: int) -> dict[str
         "method": recipe.method,
         "title": recipe.title,
         "oracle": recipe.oracle,
+        "is_simulated": task_data.is_simulated,
         "settings": settings | recipe.to_dict(),
         "seed": seed,
         "versions": library_versions(),
         "threads": torch.get_num_threads(),
         "data": task_data.fingerprint(),
-    }
-
-
-def summarize_results(results: Iterable[RunResult]) -> list[dict[str, Any]]:
-    """Mean, standard deviation and worst seed of each task's methods, in order of appearance."""
-    results_by_method: dict[tuple[str, str], list[RunResult]] = {}
-    for result in results:
-        results_by_method.setdefault((result.task, result.method), []).append(result)
-    lines = []
-    for (task, method), method_results in results_by_method.items():
-        fresh_scores = [row.fresh for row in method_results if row.fresh is not None]
-        lines.append(
-            {
-                **({"task": task} if task else {}),
-                "method": method,
-                "seeds": len(method_results),
-                **_score_statistics(
-                    "target_accuracy", [row.target_accuracy for row in method_results]
-                ),
-                **_score_statistics("all_accuracy", [row.all_accuracy for row in method_results]),
-                **_score_statistics(
-                    "fresh_target_accuracy", [f["target_accuracy"] for f in fresh_scores]
-                ),
-                **_score_statistics(
-                    "fresh_all_accuracy", [f["all_accuracy"] for f in fresh_scores]
-                ),
-            }
-        )
-    return lines
-
-
-def _score_statistics(name: str, scores: Sequence[float]) -> dict[str, float]:
-    if not scores:
-        return {}
-    return {
-        f"{name}_mean": mean(scores),
-        f"{name}_std": stdev(scores) if len(scores) > 1 else 0.0,
-        f"{name}_worst": min(scores),
     }
 
 
@@ -253,7 +192,7 @@ def write_results(
 def _result_to_dict(result: RunResult) -> dict[str, Any]:
     """A row of results.json; what only some experiments have is left out of the others."""
     values = asdict(result)
-    return {k: v for k, v in values.items() if v or k not in ("task", "more")}
+    return {k: v for k, v in values.items() if v or k not in ("task", "extra_metrics")}
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -9,29 +9,18 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from cida.discriminators import (
-    L1,
-    L2,
-    Discriminator,
-    Flow,
-    Gaussian,
-    Histogram,
-    Mixture,
-    SkewNormal,
-    VonMises,
-    VonMisesMixture,
-)
+from cida.discriminators import DISCRIMINATORS
 from cida.estimators import CIDAClassifier, CIDARegressor
 from cida.estimators.saving import to_json_value
 from cida.experiments.display_rows import DisplayRows
-from cida.experiments.published import PublishedScore
+from cida.methods import METHODS, HeadBins, Method, Role
+from cida.runs.records import PublishedScore, TaskRecord
 from cida.selection.expected_score import ExpectedScore
 from cida.spaces import Line, Space
 from cida.training import Callback
 
 __all__ = [
     "DEFAULT_COMPUTE",
-    "METHODS",
     "PAPER_SETTINGS",
     "ComputeConfig",
     "NetworkBuilder",
@@ -74,6 +63,10 @@ class TaskData(Protocol):
     @property
     def name(self) -> str:
         """The data's name."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it stands for real data that is not there."""
 
     def train(self, model: CIDAClassifier, oracle: bool) -> None:
         """Fits the model; target labels are there for an oracle alone."""
@@ -118,20 +111,25 @@ DEFAULT_COMPUTE = ComputeConfig()
 class Recipe:
     """A method's name, how tables call it, and the settings of its estimator.
 
-    An ``oracle`` is trained on the labels of all rows: the best that could be hoped for.
+    An oracle is trained on the labels of all rows: the best that could be hoped for.
     """
 
     method: str
     title: str
     settings: MethodSettings = field(default_factory=dict)
     networks: Any = None
-    oracle: bool = False
+    role: Role = Role.ADAPTIVE
     regression: bool = False
 
     def with_settings(self, **changes: Any) -> Recipe:
         """The same recipe with these settings changed; None leaves a setting as it is."""
         new_settings = {name: value for name, value in changes.items() if value is not None}
         return replace(self, settings={**self.settings, **new_settings})
+
+    @property
+    def oracle(self) -> bool:
+        """Whether it is trained on target labels too."""
+        return self.role is Role.ORACLE
 
     @property
     def has_expected_score(self) -> bool:
@@ -216,95 +214,49 @@ class TaskSpec:
         """What comes after the experiment's name, where it has several tasks."""
         return self.name.partition("/")[2]
 
+    @property
+    def metric(self) -> str:
+        """What its scores are."""
+        return "r2" if self.regression else "accuracy"
+
+    @property
+    def record(self) -> TaskRecord:
+        """What a report needs to know of it."""
+        title = self.title or self.name
+        return TaskRecord(self.name, title, tuple(self.methods), self.published_scores)
+
 
 def build_recipes(task: TaskSpec, preset_name: str) -> dict[str, Recipe]:
-    """All methods of the benchmark's tables, in their order, by name."""
-    preset_values = task.presets[preset_name]
-    recipe_by_method = {}
-    for method in task.methods:
-        if method in preset_values.complete_recipes:
-            recipe_by_method[method] = preset_values.complete_recipes[method]
-            continue
-        title, method_settings = METHODS[method]
-        settings = {
-            **preset_values.settings,
-            **method_settings(task),
-            **preset_values.method_settings.get(method, {}),
+    """The recipes of all methods of the task's tables, in their order, by name."""
+    preset = task.presets[preset_name]
+    return {name: _build_recipe(task, preset, name) for name in task.methods}
+
+
+def _build_recipe(task: TaskSpec, preset: Preset, name: str) -> Recipe:
+    if name in preset.complete_recipes:
+        return preset.complete_recipes[name]
+    method = METHODS[name]
+    settings = {
+        **preset.settings,
+        **_method_settings(task, method),
+        **preset.method_settings.get(name, {}),
+    }
+    networks = preset.method_networks.get(name, preset.networks)
+    return Recipe(name, method.title, settings, networks, method.role, task.regression)
+
+
+def _method_settings(task: TaskSpec, method: Method) -> MethodSettings:
+    """The method's settings, its head of the task's depth and with the task's bins."""
+    settings = dict(method.settings)
+    if settings.get("discriminator") is not None:
+        bins: dict[HeadBins | None, MethodSettings] = {
+            None: {},
+            HeadBins.HISTOGRAM: {"bins": task.n_histogram_bins},
+            HeadBins.DOMAINS: {"bins": task.domain_classes},
         }
-        networks = preset_values.method_networks.get(method, preset_values.networks)
-        oracle = method == "oracle"
-        recipe_by_method[method] = Recipe(
-            method, title, settings, networks, oracle, task.regression
+        settings["discriminator"] = DISCRIMINATORS[settings["discriminator"]](
+            hidden=task.discriminator_hidden, **bins[method.head_bins], **method.head_settings
         )
-    return recipe_by_method
-
-
-def _fixed_settings(**settings: Any) -> Callable[[TaskSpec], MethodSettings]:
-    return lambda benchmark: settings
-
-
-def _head_settings(
-    discriminator_class: type[Discriminator], **settings: Any
-) -> Callable[[TaskSpec], MethodSettings]:
-    """A head of the benchmark's depth; games with an adversary of their own take its body."""
-    return lambda benchmark: {
-        "discriminator": discriminator_class(hidden=benchmark.discriminator_hidden),
-        **settings,
-    }
-
-
-def _categorical_settings(**settings: Any) -> Callable[[TaskSpec], MethodSettings]:
-    """Each domain a class of its own: categorical adaptation."""
-    return lambda benchmark: {
-        "discriminator": Histogram(
-            bins=benchmark.domain_classes, kernel=0, hidden=benchmark.discriminator_hidden
-        ),
-        **settings,
-    }
-
-
-def _histogram_settings(**settings: Any) -> Callable[[TaskSpec], MethodSettings]:
-    return lambda benchmark: {
-        "discriminator": Histogram(
-            bins=benchmark.n_histogram_bins, hidden=benchmark.discriminator_hidden
-        ),
-        **settings,
-    }
-
-
-def _cua_settings(task: TaskSpec) -> MethodSettings:
-    return _head_settings(Histogram, game="cua", stages=task.n_cua_stages)(task)
-
-
-# What makes each method what it is, whatever the preset.
-METHODS: dict[str, tuple[str, Callable[[TaskSpec], MethodSettings]]] = {
-    "source-only": ("Source-Only", _fixed_settings(discriminator=None)),
-    "source-only-windows": ("Source-Only, windows along u", _fixed_settings(discriminator=None)),
-    "source-only-along": ("Source-Only, norms along u", _fixed_settings(discriminator=None)),
-    "adda": ("ADDA", _head_settings(Histogram, game="adda")),
-    "dann-merged": ("DANN (1 target domain)", _head_settings(Histogram, game="dann")),
-    "dann": ("DANN", _categorical_settings()),
-    "cdann": ("CDANN", _categorical_settings(game="conditional")),
-    "mdd": ("MDD", _head_settings(Histogram, game="mdd")),
-    "cua": ("CUA", _cua_settings),
-    "cida": ("CIDA (L2)", _head_settings(L2)),
-    "cida-l1": ("CIDA (L1)", _head_settings(L1)),
-    "pcida": ("PCIDA (Gaussian)", _head_settings(Gaussian)),
-    "mixture": ("PCIDA (mixture)", _head_settings(Mixture)),
-    "skew": ("Skew-normal", _head_settings(SkewNormal)),
-    "flow": ("Flow", _head_settings(Flow)),
-    "von-mises": ("Von Mises", _head_settings(VonMises)),
-    "von-mises-mixture": ("Von Mises mixture", _head_settings(VonMisesMixture)),
-    "histogram": ("Histogram head", _histogram_settings()),
-    "conditional": ("Histogram head, conditional", _histogram_settings(game="conditional")),
-    "given-prediction": (
-        "Histogram head, given the prediction",
-        _histogram_settings(game="given-prediction"),
-    ),
-    "distance-correlation": ("Distance correlation", _fixed_settings(game="distance-correlation")),
-    "hsic": ("HSIC", _fixed_settings(game="hsic")),
-    "histogram-line": ("Histogram head, u on a line", _histogram_settings(space=Line())),
-    "default": ("Default", _fixed_settings()),
-    "restarts": ("Default, best of 4", _fixed_settings(restarts=4)),
-    "oracle": ("Oracle (all labels)", _fixed_settings(discriminator=None)),
-}
+    if method.is_staged:
+        settings["curriculum_stages"] = task.n_cua_stages
+    return settings

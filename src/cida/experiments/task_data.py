@@ -31,7 +31,7 @@ N_EXPECTED_SCORE_BINS = 20  # along u
 
 def bin_score_to_dict(score: BinScore) -> dict[str, Any]:
     """A bin's accuracy, as results.json has it."""
-    return {"lo": score.lo, "hi": score.hi, "accuracy": score.score, "n": score.n}
+    return {"lo": score.lo, "hi": score.hi, "score": score.score, "n": score.n}
 
 
 def hash_arrays(*arrays: Array) -> str:

@@ -232,7 +232,7 @@ def _cells(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for cell in cells:
         lo, hi = (_format_index(cell[end]) for end in ("lo", "hi"))
-        yield f"| {lo} | {hi} | {cell['accuracy']:.1%} | {cell['n']:,} |"
+        yield f"| {lo} | {hi} | {cell['score']:.1%} | {cell['n']:,} |"
 
 
 def _trust(exported: ExportedModel) -> Iterator[str]:
@@ -318,7 +318,7 @@ def _format_index(value: Any) -> str:
 
 def _is_accuracy(result: Mapping[str, Any]) -> bool:
     """Whether the figures are accuracies; those of a regression may be anything."""
-    scores = [result.get(name) for name in ("source_accuracy", "target_accuracy")]
+    scores = [result.get(name) for name in ("source_score", "target_score")]
     return all(isinstance(value, float | int) and 0 <= value <= 1 for value in scores)
 
 

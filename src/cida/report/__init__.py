@@ -3,6 +3,6 @@
 from cida.report.files import write_report
 from cida.report.page import Page, render_report
 from cida.report.runs import Run, RunCollection, read_runs
-from cida.report.story import Manifest
+from cida.runs.records import Manifest
 
 __all__ = ["Manifest", "Page", "Run", "RunCollection", "read_runs", "render_report", "write_report"]

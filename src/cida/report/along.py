@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from cida.experiments.results import TableLine
-from cida.experiments.runner import RunResult
 from cida.report.chapters import MethodView, TaskView
 from cida.report.maps import build_map_section, format_target_score
 from cida.report.parts import (
@@ -30,6 +28,7 @@ from cida.report.ticks import (
     index_formatter,
     periodic_ticks,
 )
+from cida.runs.records import RunResult, TableLine
 from cida.runs.snapshot import Snapshot
 
 __all__ = ["build_accuracy_section", "find_source_bands"]
@@ -169,7 +168,7 @@ def _score_curve(results: Sequence[RunResult]) -> _ScoreCurve:
         own_centers = np.array(
             [(cell["lo"] + cell["hi"]) / 2 for cell in row.by_index], dtype=float
         )
-        own_scores = np.array([cell["accuracy"] for cell in row.by_index], dtype=float)
+        own_scores = np.array([cell["score"] for cell in row.by_index], dtype=float)
         scores.append(
             own_scores
             if len(own_scores) == len(centers)

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from cida.experiments.registry import EXPERIMENTS, TASK_SPECS
-from cida.experiments.runner import RunResult
-from cida.experiments.spec import TaskSpec
+from cida.methods import REFERENCE_METHOD
 from cida.report.palette import N_LINE_STYLES
 from cida.report.runs import Run
-from cida.report.story import MANIFEST_FILE, Manifest
-from cida.report.words import USER_TABLES_TEXT, ExperimentText, experiment_text
+from cida.report.words import USER_TABLES_TEXT
+from cida.runs.records import MANIFEST_FILE, ExperimentText, Manifest, RunResult, TaskRecord
 from cida.runs.snapshot import Snapshot
 
 __all__ = ["Chapter", "MethodView", "TaskView", "group_runs"]
@@ -47,7 +45,7 @@ class MethodView:
     @property
     def target_score(self) -> float | None:
         """The mean accuracy on the target, where it was scored."""
-        scores = [row.target_accuracy for row in self.results]
+        scores = [row.target_score for row in self.results]
         return sum(scores) / len(scores) if scores else None
 
 
@@ -58,7 +56,7 @@ class TaskView:
     name: str
     title: str
     methods: tuple[MethodView, ...]
-    benchmark: TaskSpec | None = None
+    record: TaskRecord | None = None
 
     @property
     def results(self) -> list[RunResult]:
@@ -73,8 +71,8 @@ class TaskView:
     @property
     def is_regression(self) -> bool:
         """Whether numbers are predicted."""
-        if self.benchmark is not None:
-            return self.benchmark.regression
+        if self.results:
+            return self.results[0].metric == "r2"
         return self.snapshot is not None and self.snapshot.classes is None
 
     @property
@@ -86,7 +84,7 @@ class TaskView:
     @property
     def main_method(self) -> MethodView:
         """The method to look at first: the best, or where none was scored the first that adapts."""
-        adaptive_methods = (m for m in self.methods if m.runs[0].method != "source-only")
+        adaptive_methods = (m for m in self.methods if m.runs[0].method != REFERENCE_METHOD)
         return self.best_method or next(adaptive_methods, self.methods[0])
 
     def others_label(self, count: int) -> str:
@@ -143,14 +141,17 @@ def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -
     by_task: dict[str, list[Run]] = {}
     for run in runs:
         by_task.setdefault(_user_task_key(run) if is_user_table else run.benchmark, []).append(run)
-    order = [benchmark.name for benchmark in EXPERIMENTS.get(experiment, ())]
-    names = sorted(by_task, key=lambda name: order.index(name) if name in order else len(order))
-    tasks = tuple(
-        _user_table_task(by_task[name], runs) if is_user_table else _task(name, by_task[name])
-        for name in names
-    )
     folder = _manifest_folder(runs)
     manifest = Manifest.load(folder) if folder is not None else None
+    task_records = {task.name: task for task in manifest.tasks} if manifest is not None else {}
+    order = list(task_records)
+    names = sorted(by_task, key=lambda name: order.index(name) if name in order else len(order))
+    tasks = tuple(
+        _user_table_task(by_task[name], runs)
+        if is_user_table
+        else _task(task_records.get(name) or TaskRecord(name, name), by_task[name])
+        for name in names
+    )
     is_complete = (
         manifest is not None and manifest.has_exactly_runs(folder, [run.folder for run in runs])
         if folder
@@ -160,12 +161,20 @@ def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -
         experiment,
         preset,
         protocol,
-        USER_TABLES_TEXT if is_user_table else experiment_text(experiment),
+        _chapter_text(experiment, is_user_table, manifest),
         tasks,
         manifest if is_complete else None,
         folder,
-        is_simulated=manifest.is_simulated if manifest is not None else _is_simulated_sleep(runs),
+        is_simulated=any(run.record.get("is_simulated", False) for run in runs),
     )
+
+
+def _chapter_text(
+    experiment: str, is_user_table: bool, manifest: Manifest | None
+) -> ExperimentText:
+    if is_user_table:
+        return USER_TABLES_TEXT
+    return manifest.text if manifest is not None else ExperimentText(experiment or "Runs")
 
 
 def _manifest_folder(runs: Sequence[Run]) -> Path | None:
@@ -175,11 +184,6 @@ def _manifest_folder(runs: Sequence[Run]) -> Path | None:
         for run in runs
     }
     return folders.pop() if len(folders) == 1 else None
-
-
-def _is_simulated_sleep(runs: Sequence[Run]) -> bool:
-    """Sleep experiments without a folder of the user's own are of simulated people."""
-    return any(r.benchmark.startswith("sleep-") and "--root" not in r.command for r in runs)
 
 
 def _user_task_key(run: Run) -> str:
@@ -205,11 +209,8 @@ def _user_table_task(runs: Sequence[Run], all_runs: Sequence[Run]) -> TaskView:
     return TaskView(title, title, tuple(methods))
 
 
-def _task(name: str, runs: Sequence[Run]) -> TaskView:
-    benchmark = TASK_SPECS.get(name)
-    order = benchmark.methods if benchmark is not None else ()
-    title = benchmark.title if benchmark is not None and benchmark.title else name
-    return TaskView(name, title, _methods(runs, order), benchmark)
+def _task(record: TaskRecord, runs: Sequence[Run]) -> TaskView:
+    return TaskView(record.name, record.title, _methods(runs, record.methods), record)
 
 
 def _methods(runs: Sequence[Run], order: Sequence[str]) -> tuple[MethodView, ...]:
@@ -219,7 +220,7 @@ def _methods(runs: Sequence[Run], order: Sequence[str]) -> tuple[MethodView, ...
         settings = json.dumps(run.settings, sort_keys=True)
         variants.setdefault(run.method, {}).setdefault(settings, []).append(run)
     # Source-Only leads where no table says otherwise, and what is not in the table comes last.
-    first = {"source-only": -1}
+    first = {REFERENCE_METHOD: -1}
     rank = first | {name: place for place, name in enumerate(order)}
     methods: list[MethodView] = []
     for method in sorted(variants, key=lambda name: rank.get(name, len(rank))):

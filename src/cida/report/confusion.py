@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cida.experiments.results import TableLine
 from cida.report.chapters import MethodView, TaskView
 from cida.report.parts import Section, render_details, render_note
 from cida.report.svg import Chart, facet
@@ -20,6 +19,7 @@ from cida.report.ticks import (
     format_number,
     index_formatter,
 )
+from cida.runs.records import TableLine
 from cida.runs.snapshot import Snapshot
 from cida.spaces import Periodic
 

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 
-from cida.experiments.results import TableLine
 from cida.io.files import write_atomically
 from cida.report.page import Page
+from cida.runs.records import TableLine
 
 __all__ = [
     "FILES_FOLDER",

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from cida.experiments.results import ResultLine, TableLine, build_result_lines, build_table
-from cida.experiments.suites import build_detail_table, build_paper_table, transpose_table
 from cida.report.chapters import Chapter, TaskView
 from cida.report.parts import Section, render_details, render_list, render_note, render_table
+from cida.report.result_tables import ResultLine, build_result_lines, build_table
 from cida.report.runs import Run
+from cida.report.task_tables import build_detail_table, build_paper_table, transpose_table
 from cida.report.trust import DEPENDENCE_PREFIXES, NO_DEPENDENCE_PREFIXES, format_mean_expected
+from cida.runs.records import TableLine
 
 __all__ = ["build_results_section", "render_best_method"]
 
@@ -42,9 +43,9 @@ def render_best_method(task: TaskView) -> str:
 
 def _build_task_section(chapter: Chapter) -> Section:
     (task,) = chapter.tasks
-    records = task.benchmark.published_scores if task.benchmark is not None else {}
+    records = task.record.published_scores if task.record is not None else {}
     results = task.results
-    intervals = chapter.experiment.startswith("rotating")
+    intervals = chapter.manifest is not None and chapter.manifest.by_interval
     lines = build_result_lines(results, chapter.method_titles, records, by_index=intervals)
     table_rows = build_table(lines)
     best = task.best_method.title if task.best_method is not None else ""
@@ -79,17 +80,8 @@ def _published_sources(lines: Sequence[ResultLine]) -> str:
 
 
 def _build_suite_section(chapter: Chapter) -> Section:
-    benchmarks = [task.benchmark for task in chapter.tasks if task.benchmark is not None]
-    tasks_by_name = {task.name: task for task in chapter.tasks}
+    benchmarks = [task.record for task in chapter.tasks if task.record is not None]
     results = [row for task in chapter.tasks for row in task.results]
-    known_tasks = {benchmark.name for benchmark in benchmarks}
-    unknown = [name for name, task in tasks_by_name.items() if task.benchmark is None]
-    unknown += [row.task for row in results if row.task not in known_tasks]
-    if unknown:
-        raise ValueError(
-            f"RUN has runs of the task {unknown[0]!r}, which this cida does not know; make the "
-            "report with the version that made them."
-        )
     paper_rows = build_paper_table(results, benchmarks, chapter.method_titles)
     result_rows = (
         transpose_table(paper_rows, with_paper=True, use_task_names=True)
@@ -112,7 +104,7 @@ def _has_method_rows(chapter: Chapter) -> bool:
     """As the experiment has it, or as there is room: the paper prints a line a task."""
     if chapter.manifest is not None:
         return chapter.manifest.methods_as_rows
-    is_published = any(task.benchmark and task.benchmark.published_scores for task in chapter.tasks)
+    is_published = any(task.record and task.record.published_scores for task in chapter.tasks)
     return not is_published and len(chapter.tasks) <= len(chapter.method_titles)
 
 

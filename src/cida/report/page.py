@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from html import escape
 from string import Template
 
-from cida.experiments.results import TableLine
 from cida.report.along import build_accuracy_section
 from cida.report.chapters import Chapter, TaskView, group_runs
 from cida.report.confusion import build_confusion_section
@@ -31,6 +30,7 @@ from cida.report.trust import (
     select_runs_to_certify,
 )
 from cida.report.words import SIMULATED_NOTICE
+from cida.runs.records import TableLine
 
 __all__ = ["Page", "render_report"]
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from cida.experiments.results import TableLine
-from cida.experiments.suites import PAPER_ROW_LABEL
 from cida.report.palette import index_color
 from cida.report.svg import Chart, Series
+from cida.report.task_tables import PAPER_ROW_LABEL
+from cida.runs.records import TableLine
 
 __all__ = [
     "Section",

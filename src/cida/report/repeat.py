@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from cida.experiments.results import TableLine
 from cida.report.chapters import Chapter, MethodView
 from cida.report.parts import Section, render_details, render_table
 from cida.report.runs import Run
+from cida.runs.records import TableLine
 
 __all__ = ["build_provenance_section", "list_provenance"]
 
@@ -56,9 +56,7 @@ def build_provenance_section(chapter: Chapter) -> Section:
 def _protocol(chapter: Chapter) -> str:
     if chapter.manifest is not None and chapter.manifest.protocol:
         return chapter.manifest.protocol
-    benchmark = chapter.tasks[0].benchmark
-    description = benchmark.protocols.get(chapter.protocol, "") if benchmark is not None else ""
-    return f"{chapter.protocol}: {description}" if description else chapter.protocol
+    return chapter.protocol
 
 
 def _commands(chapter: Chapter) -> list[str]:

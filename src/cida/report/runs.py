@@ -9,11 +9,10 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from cida.experiments.runner import ORIGIN_KEY, RunResult
-from cida.experiments.spec import METHODS
 from cida.io.files import contained_path
 from cida.io.json_decode import decode, from_dict, parse_json
 from cida.report.patients import RECORD_FILE, TABLE_WORLD, FittedRun, iter_fitted_runs, read_record
+from cida.runs.records import ORIGIN_KEY, RunResult
 from cida.runs.snapshot import SNAPSHOT_FILE, Snapshot, load_snapshot
 from cida.training import Event
 
@@ -56,7 +55,7 @@ class Run:
     @property
     def title(self) -> str:
         """How tables call the method."""
-        return str(self.record.get("title") or METHODS.get(self.method, (self.method,))[0])
+        return str(self.record.get("title") or self.method)
 
     @property
     def seed(self) -> int:
@@ -160,10 +159,10 @@ def _read_run(folder: Path) -> Run:
 
 def _check_figures(result: RunResult) -> None:
     """Refuses numbers that nobody can have measured; NaN is one that is not known."""
-    figures = [result.source_accuracy, result.target_accuracy, result.all_accuracy, result.seconds]
-    figures += [(result.fresh or {}).get(name, 0.0) for name in ("target_accuracy", "all_accuracy")]
+    figures = [result.source_score, result.target_score, result.all_score, result.seconds]
+    figures += [(result.fresh or {}).get(name, 0.0) for name in ("target_score", "all_score")]
     for cell in result.by_index:
-        figures += [cell["accuracy"], cell["n"], *np.hstack([cell["lo"], cell["hi"]])]
+        figures += [cell["score"], cell["n"], *np.hstack([cell["lo"], cell["hi"]])]
     if (np.abs(np.array(figures, dtype=float)) > MAX_ABS_FIGURE).any():
         raise ValueError("it has a number beyond all measure")
     if len({(np.shape(cell["lo"]), np.shape(cell["hi"])) for cell in result.by_index}) > 1:
@@ -175,15 +174,15 @@ class _ScoreCell(TypedDict):
 
     lo: float | list[float]
     hi: float | list[float]
-    accuracy: float
+    score: float
     n: int
 
 
 class _FreshScores(TypedDict):
     """The accuracies on a fresh draw."""
 
-    target_accuracy: float
-    all_accuracy: float
+    target_score: float
+    all_score: float
 
 
 def read_result(path: Path) -> RunResult:

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from cida.certificate.certificate import certify
-from cida.experiments.results import TableLine
 from cida.report.along import find_source_bands
 from cida.report.chapters import Chapter, MethodView, TaskView
 from cida.report.parts import (
@@ -29,6 +28,7 @@ from cida.report.parts import (
 from cida.report.runs import Run
 from cida.report.svg import Chart, Series, facet, line_chart
 from cida.report.ticks import axis_name, index_formatter
+from cida.runs.records import TableLine
 from cida.selection.expected_score import ExpectedScore
 
 __all__ = [
@@ -259,7 +259,7 @@ def _expected_cells(method: MethodView) -> list[Any]:
 def _axis_floor(methods: Sequence[MethodView]) -> float:
     """Where the axis of all panels begins: below the lowest that is drawn, at a tenth."""
     scores = [float(cell.low) for method in methods for cell in _expected_cells(method)]
-    scores += [float(c["accuracy"]) for m in methods for row in m.results[:1] for c in row.by_index]
+    scores += [float(c["score"]) for m in methods for row in m.results[:1] for c in row.by_index]
     return max(0.0, math.floor(10 * min(scores) - 0.1 + 1e-9) / 10)
 
 
@@ -281,9 +281,7 @@ def _expected_panel(method: MethodView, floor: float, size: tuple[float, float])
     if method.results:
         true_cells = method.results[0].by_index
         centers = [(cell["lo"] + cell["hi"]) / 2 for cell in true_cells]
-        series.append(
-            Series("true", centers, [cell["accuracy"] for cell in true_cells], "s11 thin")
-        )
+        series.append(Series("true", centers, [cell["score"] for cell in true_cells], "s11 thin"))
     u = snapshot.u[:, 0]
     x_range = (float(u.min()), float(u.max()))
     label = (

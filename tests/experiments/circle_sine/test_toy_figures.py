@@ -7,8 +7,9 @@ from cida.experiments.circle_sine.toy_figures import (
     plot_toy_accuracy,
     plot_toy_predictions,
 )
-from cida.experiments.runner import CompletedRun, RunResult
+from cida.experiments.runner import CompletedRun
 from cida.experiments.spec import Recipe
+from cida.runs.records import RunResult
 
 FILES = ["accuracy.png", "accuracy.svg", "figure.png", "figure.svg"]
 

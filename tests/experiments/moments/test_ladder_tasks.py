@@ -224,8 +224,8 @@ def test_the_start_is_told_beside_the_scores_of_methods_that_adapt():
     )
     plain = sample.evaluate(Fitted(discriminator=None))
     assert list(plain["more"]) == ["left of u"]
-    assert plain["source_accuracy"] > 0.95
-    assert plain["target_accuracy"] == pytest.approx(0.5, abs=0.05)
+    assert plain["source_score"] > 0.95
+    assert plain["target_score"] == pytest.approx(0.5, abs=0.05)
     for head, game in ((Gaussian(hidden=(32,)), "adversarial"), ("l2", "hsic")):
         model = Fitted(discriminator=head, game=game, random_state=100)
         more = sample.evaluate(model)["more"]

@@ -32,7 +32,7 @@ def whole(small_tables, tmp_path_factory):
 def test_all_files_are_written(whole):
     runs = {f"{method}-seed0" for method in METHODS}
     assert {path.name for path in whole.iterdir()} == {
-        "results.json", "story.json", "table.md", "report.html", *runs,
+        "results.json", "manifest.json", "table.md", "report.html", *runs,
     }  # fmt: skip
     for run in runs:
         model = set() if run == "logistic-seed0" else {"model.safetensors"}
@@ -49,7 +49,7 @@ def test_results_json_has_the_contracted_fields(whole):
     assert [row["method"] for row in words["rows"]] == METHODS
     for row in words["rows"]:
         assert row["task"] == "nhanes"
-        assert 0 <= row["target_accuracy"] <= 1
+        assert 0 <= row["target_score"] <= 1
         assert all(cell["lo"] < cell["hi"] for cell in row["by_index"])
     assert [line["method"] for line in words["summary"]] == METHODS
 
@@ -58,7 +58,7 @@ def test_the_table_has_every_method_and_what_is_known_of_the_labels(whole):
     text = (whole / "table.md").read_text()
     assert all(title in text for title in TITLES)
     for line in words_of(whole)["summary"]:
-        assert f"{100 * line['target_accuracy_mean']:.1f}" in text
+        assert f"{100 * line['target_score_mean']:.1f}" in text
     assert "the balance of source labels holds along u" in text
     assert "Sex, age ≤ 20 → > 20" in text
 
@@ -87,7 +87,7 @@ def test_the_other_half_is_scored_for_development(whole, tmp_path):
     (row,) = words_of(tmp_path)["rows"]
     clean = words_of(whole)["rows"][1]
     assert words_of(tmp_path)["protocol"].startswith("development: the other half")
-    assert row["source_accuracy"] == clean["source_accuracy"]
+    assert row["source_score"] == clean["source_score"]
     assert row["by_index"] != clean["by_index"]
 
 

@@ -147,7 +147,7 @@ def test_the_row_of_a_run_is_its_score_and_no_model_is_kept(tmp_path):
     model, _ = fitted("king-county/price", "logistic")
     predicted = model.predict(sample.x[sample.scored], domain_index=sample.u[sample.scored])
     expected = r2_score(target(sample)[sample.scored], predicted)
-    assert row.target_accuracy == pytest.approx(expected, abs=1e-5)
+    assert row.target_score == pytest.approx(expected, abs=1e-5)
     kept = {"run.json", "events.jsonl", "row.json", "view.safetensors"}
     assert {path.name for path in tmp_path.iterdir()} == kept
     assert (tmp_path / "events.jsonl").read_text() == ""

@@ -147,8 +147,8 @@ def test_accuracies_are_those_of_scikit_learn_over_source_and_scored_rows(task):
         assert scores[f"{name}_accuracy"] == pytest.approx(expected)
     cells = scores["by_index"]
     assert sum(cell["n"] for cell in cells) == known.sum()
-    total = sum(cell["n"] * cell["accuracy"] for cell in cells)
-    assert total == pytest.approx(known.sum() * scores["all_accuracy"])
+    total = sum(cell["n"] * cell["score"] for cell in cells)
+    assert total == pytest.approx(known.sum() * scores["all_score"])
     assert scores["task"] == task
 
 
@@ -162,7 +162,7 @@ def test_a_regression_is_scored_in_r2_of_labels_in_units_of_the_source():
         expected = r2_score(one.y[rows], answers[rows] * known.std() + known.mean())
         assert scores[f"{name}_accuracy"] == pytest.approx(expected, abs=1e-5)
     middle = one.evaluate(Told(one, np.zeros(len(truth))))
-    assert middle["source_accuracy"] == pytest.approx(0, abs=1e-6)
+    assert middle["source_score"] == pytest.approx(0, abs=1e-6)
 
 
 def test_about_tells_how_many_rows_there_are_and_whether_labels_move():

@@ -35,7 +35,7 @@ def stamps(folder):
 
 def test_all_files_are_written(whole):
     assert {path.name for path in whole.iterdir()} == {
-        "results.json", "story.json", "table.md", "report.html", *RUNS,
+        "results.json", "manifest.json", "table.md", "report.html", *RUNS,
     }  # fmt: skip
     for run in RUNS:
         assert {path.name for path in (whole / run).iterdir()} == {
@@ -53,11 +53,11 @@ def test_results_json_names_the_protocol_and_has_eight_intervals(whole):
         ("source-only", 0), ("histogram", 0),
     ]  # fmt: skip
     for row in words["rows"]:
-        accuracy = [cell["accuracy"] for cell in row["by_index"]]
+        accuracy = [cell["score"] for cell in row["by_index"]]
         assert [cell["lo"] for cell in row["by_index"]] == [45.0 * k for k in range(8)]
         assert {cell["n"] for cell in row["by_index"]} == {500}
-        assert row["source_accuracy"] == accuracy[0]
-        assert row["target_accuracy"] == pytest.approx(sum(accuracy[1:]) / 7)
+        assert row["source_score"] == accuracy[0]
+        assert row["target_score"] == pytest.approx(sum(accuracy[1:]) / 7)
         assert row["fresh"] is None
 
 
@@ -68,8 +68,8 @@ def test_the_table_has_a_column_for_each_interval(whole):
     for line, title, row in zip(lines[2:], TITLES, words_of(whole)["rows"], strict=True):
         found = [cell.strip() for cell in line.strip("|").split("|")]
         assert found[0] == title
-        assert found[1:9] == [f"{100 * cell['accuracy']:.1f}" for cell in row["by_index"]]
-        assert found[9] == f"{100 * row['target_accuracy']:.1f}"
+        assert found[1:9] == [f"{100 * cell['score']:.1f}" for cell in row["by_index"]]
+        assert found[9] == f"{100 * row['target_score']:.1f}"
 
 
 def test_the_report_tells_protocol_command_and_methods_and_fetches_nothing(whole):

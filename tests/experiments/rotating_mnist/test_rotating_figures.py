@@ -15,10 +15,11 @@ from cida.experiments.rotating_mnist.rotating_figures import (
     plot_encodings,
     plot_learned_angle,
 )
-from cida.experiments.runner import CompletedRun, RunResult, run_recipe
+from cida.experiments.runner import CompletedRun, run_recipe
 from cida.experiments.spec import Recipe
 from cida.images import rotate_degrees
 from cida.networks import RotationTransformer
+from cida.runs.records import RunResult
 from cida.spaces import Line, Periodic
 
 TITLES = {

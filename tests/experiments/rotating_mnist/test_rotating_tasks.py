@@ -152,14 +152,14 @@ def test_scores_are_the_shares_of_right_digits_in_each_interval():
     sample = tiny(drawn())
     known = [80, 70, 60, 50, 40, 30, 20, 10]
     scores = sample.scores(Knows(sample.scored_digits.labels.numpy(), known))
-    assert [cell["accuracy"] for cell in scores["by_index"]] == [k / 80 for k in known]
+    assert [cell["score"] for cell in scores["by_index"]] == [k / 80 for k in known]
     assert [(cell["lo"], cell["hi"]) for cell in scores["by_index"]] == [
         (45.0 * k, 45.0 * (k + 1)) for k in range(8)
     ]
     assert {cell["n"] for cell in scores["by_index"]} == {80}
-    assert scores["source_accuracy"] == 1.0
-    assert scores["target_accuracy"] == pytest.approx(0.5)
-    assert scores["all_accuracy"] == pytest.approx(0.5625)
+    assert scores["source_score"] == 1.0
+    assert scores["target_score"] == pytest.approx(0.5)
+    assert scores["all_score"] == pytest.approx(0.5625)
 
 
 def test_more_digits_than_fit_into_one_piece_are_scored_alike():
@@ -176,7 +176,7 @@ def test_more_digits_than_fit_into_one_piece_are_scored_alike():
     share = float((sample.scored_digits.labels == 9).float().mean())
     scores = large.scores(Nine())
     assert sizes == [4096, 404] * 8
-    assert all(cell["accuracy"] == pytest.approx(share) for cell in scores["by_index"])
+    assert all(cell["score"] == pytest.approx(share) for cell in scores["by_index"])
 
 
 # --- runs -------------------------------------------------------------------------------------
@@ -187,13 +187,13 @@ def test_every_method_runs_and_its_row_is_whole(method, tmp_path):
     sample = tiny(drawn(), 300)
     outcome = run_recipe(recipe_of(method), sample, 0, tmp_path)
     row = outcome.result
-    cells = [cell["accuracy"] for cell in row.by_index]
+    cells = [cell["score"] for cell in row.by_index]
     assert (row.method, row.seed, row.fresh) == (method, 0, None)
     assert len(cells) == 8
     assert all(0 <= accuracy <= 1 for accuracy in cells)
-    assert row.source_accuracy == cells[0]
-    assert row.target_accuracy == pytest.approx(np.mean(cells[1:]))
-    assert row.all_accuracy == pytest.approx(np.mean(cells))
+    assert row.source_score == cells[0]
+    assert row.target_score == pytest.approx(np.mean(cells[1:]))
+    assert row.all_score == pytest.approx(np.mean(cells))
     assert outcome.history[-1].step == 3
     adapts = any(set(event.losses) - {"prediction"} for event in outcome.history)
     assert adapts == (method not in ("source-only", "oracle"))

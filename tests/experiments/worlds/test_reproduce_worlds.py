@@ -55,7 +55,7 @@ def rungs(tmp_path_factory):
 def test_all_files_are_written_and_the_figures_drawn(worlds):
     tasks = ["moons", "plane", "drifting-regression"]
     assert {path.name for path in worlds.iterdir()} == {
-        "results.json", "story.json", "table.md", "report.html", *tasks,
+        "results.json", "manifest.json", "table.md", "report.html", *tasks,
         "scores.png", "scores.svg", "along.png", "along.svg",
     }  # fmt: skip
     for task in tasks:
@@ -140,8 +140,8 @@ def test_every_line_of_a_table_has_every_column(rungs):
 
 def test_after_two_steps_from_the_shortcut_the_source_is_right_and_the_target_a_guess(rungs):
     for row in words_of(rungs)["rows"]:
-        assert row["source_accuracy"] > 0.9
-        assert row["target_accuracy"] == pytest.approx(0.5, abs=0.1)
+        assert row["source_score"] > 0.9
+        assert row["target_score"] == pytest.approx(0.5, abs=0.1)
 
 
 def test_a_rung_is_reproduced_with_the_best_preset_and_drawn(tmp_path, monkeypatch):

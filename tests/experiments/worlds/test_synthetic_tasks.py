@@ -8,7 +8,6 @@ from sklearn.metrics import r2_score
 
 from cida.datasets import make_circle, make_drifting_regression, make_plane, make_rotating_moons
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.runner import RunResult
 from cida.experiments.spec import METHODS, build_recipes
 from cida.experiments.worlds.synthetic_tasks import SYNTHETIC_TASKS, SyntheticTaskData
 from cida.experiments.worlds.world_figures import (
@@ -16,6 +15,7 @@ from cida.experiments.worlds.world_figures import (
     plot_accuracy_by_index,
     plot_score_matrix,
 )
+from cida.runs.records import RunResult
 
 TASKS = [benchmark.name for benchmark in SYNTHETIC_TASKS]
 
@@ -73,24 +73,24 @@ def test_scores_are_shares_of_right_rows_of_source_target_and_all(points):
     world = points.world
     said = np.where(world.u <= 0.5, world.y, 1 - world.y)  # right in the first half
     found = points.scores(Told(said))
-    assert found["source_accuracy"] == 1
+    assert found["source_score"] == 1
     right = (world.u <= 0.5)[~world.source].mean()
-    assert found["target_accuracy"] == pytest.approx(right)
-    assert found["all_accuracy"] == pytest.approx(np.mean(world.u <= 0.5))
+    assert found["target_score"] == pytest.approx(right)
+    assert found["all_score"] == pytest.approx(np.mean(world.u <= 0.5))
     assert found["task"] == "worlds/circle"
     assert sum(cell["n"] for cell in found["by_index"]) == len(world.u)
     for cell in found["by_index"]:
         assert cell["lo"] < cell["hi"]
-        assert cell["accuracy"] == (1 if cell["hi"] <= 0.5 else 0 if cell["lo"] >= 0.5 else 0.5)
+        assert cell["score"] == (1 if cell["hi"] <= 0.5 else 0 if cell["lo"] >= 0.5 else 0.5)
 
 
 def test_a_regression_is_scored_by_r2():
     world = make_drifting_regression(seed=100)
     said = world.y + np.where(world.source, 0.0, 0.5)
     found = SyntheticTaskData(world, "worlds/drifting-regression", True).evaluate(Told(said))
-    assert found["source_accuracy"] == 1
+    assert found["source_score"] == 1
     target = ~world.source
-    assert found["target_accuracy"] == pytest.approx(r2_score(world.y[target], said[target]))
+    assert found["target_score"] == pytest.approx(r2_score(world.y[target], said[target]))
     assert len(found["by_index"]) == 20
 
 

@@ -37,9 +37,9 @@ def fit_equal_boundaries(x: Array, predictions: Mapping[str, Array]) -> dict[str
         fitting_accuracy(tightest_fits[name], x, said)
         for name, said in multiclass_predictions.items()
     ]
-    target_accuracy = min([MAX_FITTING_ACCURACY, *accuracies])
+    target_score = min([MAX_FITTING_ACCURACY, *accuracies])
     return {
-        name: _fit_at_accuracy(tightest_fits[name], target_accuracy, x, said)
+        name: _fit_at_accuracy(tightest_fits[name], target_score, x, said)
         for name, said in multiclass_predictions.items()
     }
 
@@ -53,12 +53,12 @@ def _fit_svm(x: Array, predicted: Array, log_c: float) -> SVC:
     return SVC(C=10**log_c, gamma=RBF_GAMMA).fit(x, predicted)
 
 
-def _fit_at_accuracy(tightest_fit: SVC, target_accuracy: float, x: Array, predicted: Array) -> SVC:
+def _fit_at_accuracy(tightest_fit: SVC, target_score: float, x: Array, predicted: Array) -> SVC:
     """The machine nearest to the level, by bisection of C from the tightest down."""
     low, high = MIN_LOG10_C, MAX_LOG10_C
     best_fit, best_error = (
         tightest_fit,
-        abs(fitting_accuracy(tightest_fit, x, predicted) - target_accuracy),
+        abs(fitting_accuracy(tightest_fit, x, predicted) - target_score),
     )
     for _ in range(12):
         if best_error < 0.001:
@@ -66,7 +66,7 @@ def _fit_at_accuracy(tightest_fit: SVC, target_accuracy: float, x: Array, predic
         log_c = (low + high) / 2
         svm = _fit_svm(x, predicted, log_c)
         accuracy = fitting_accuracy(svm, x, predicted)
-        if abs(accuracy - target_accuracy) < best_error:
-            best_fit, best_error = svm, abs(accuracy - target_accuracy)
-        low, high = (low, log_c) if accuracy > target_accuracy else (log_c, high)
+        if abs(accuracy - target_score) < best_error:
+            best_fit, best_error = svm, abs(accuracy - target_score)
+        low, high = (low, log_c) if accuracy > target_score else (log_c, high)
     return best_fit

@@ -17,7 +17,6 @@ from cida.cli.report import REPORT_FILE, save_report
 from cida.datasets import make_circle
 from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, ToyTaskData
 from cida.experiments.publish import rich_table
-from cida.experiments.results import build_result_lines, build_table
 from cida.experiments.runner import (
     CompletedRun,
     ResumeOptions,
@@ -28,6 +27,7 @@ from cida.experiments.runner import (
 )
 from cida.io.files import exclusive_lock
 from cida.report import Manifest, read_runs
+from cida.report.result_tables import build_result_lines, build_table
 
 __all__ = ["Demo"]
 

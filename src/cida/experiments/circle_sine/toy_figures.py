@@ -88,7 +88,7 @@ def plot_toy_predictions(data: IndexedData, runs: Sequence[CompletedRun]) -> Fig
     predictions = {o.recipe.method: o.model.predict(data.x, domain_index=data.u) for o in runs}
     svms = fit_equal_boundaries(data.x, predictions)
     for run, ax in zip(runs, axes[2:], strict=False):
-        title = f"{run.recipe.title}: {100 * run.result.target_accuracy:.1f} %"
+        title = f"{run.recipe.title}: {100 * run.result.target_score:.1f} %"
         _draw_class_panel(data, predictions[run.recipe.method], ax, title)
         if run.recipe.method in svms:
             _draw_boundary(svms[run.recipe.method], ax)
@@ -145,7 +145,7 @@ def plot_toy_accuracy(data: IndexedData, runs: Sequence[CompletedRun]) -> Figure
     domains = np.unique(data.u)
     for (title, method_runs), ax in zip(by_method.items(), axes, strict=False):
         scores = 100 * np.array(
-            [[cell["accuracy"] for cell in o.result.by_index] for o in method_runs]
+            [[cell["score"] for cell in o.result.by_index] for o in method_runs]
         )
         ax.axvspan(
             domains[0], data.u[data.source].max(), color=SOURCE_COLOR, alpha=0.12, linewidth=0
@@ -153,7 +153,7 @@ def plot_toy_accuracy(data: IndexedData, runs: Sequence[CompletedRun]) -> Figure
         ax.axhline(50, color="0.7", linewidth=0.8, linestyle=":")
         ax.fill_between(domains, scores.min(0), scores.max(0), alpha=0.25, linewidth=0)
         ax.plot(domains, scores.mean(0), linewidth=1.6)
-        target = 100 * np.mean([o.result.target_accuracy for o in method_runs])
+        target = 100 * np.mean([o.result.target_score for o in method_runs])
         ax.set_title(f"{title}: {target:.1f} %", fontsize=9)
         ax.set(xlim=(domains[0], domains[-1]), ylim=(0, 103))
         ax.set_xticks([domains[0], (domains[0] + domains[-1]) / 2, domains[-1]])

@@ -38,6 +38,8 @@ class ToyTaskData:
     data: IndexedData
     fresh_data: IndexedData | None = None
 
+    is_simulated = False
+
     @property
     def name(self) -> str:
         return self.data.name
@@ -67,9 +69,9 @@ def _evaluate_on(data: IndexedData, model: CIDAClassifier) -> dict[str, Any]:
     domains = len(np.unique(data.u))
     cells = score_by_bin(Line(), u, data.y, predicted, domains, accuracy)
     return {
-        "source_accuracy": accuracy(data.y[source], predicted[source]),
-        "target_accuracy": accuracy(data.y[~source], predicted[~source]),
-        "all_accuracy": accuracy(data.y, predicted),
+        "source_score": accuracy(data.y[source], predicted[source]),
+        "target_score": accuracy(data.y[~source], predicted[~source]),
+        "all_score": accuracy(data.y, predicted),
         "by_index": [bin_score_to_dict(cell) for cell in cells],
     }
 

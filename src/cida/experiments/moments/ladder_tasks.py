@@ -193,7 +193,7 @@ class ShortcutTaskData(LadderTaskData):
             start_metrics = discriminator_start_metrics(
                 make_discriminator(model.discriminator), self.rung, model.random_state
             )
-        return {**metrics, "more": {**metrics["more"], **start_metrics}}
+        return {**metrics, "extra_metrics": {**metrics["extra_metrics"], **start_metrics}}
 
 
 MOMENT_METHODS = (

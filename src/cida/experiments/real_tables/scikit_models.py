@@ -18,6 +18,7 @@ from cida.coordinates import IndexWindows
 from cida.data import IndexedDataset
 from cida.experiments.recipe_networks import TableNetworks
 from cida.experiments.spec import Recipe
+from cida.methods import Role
 from cida.spaces import Space
 from cida.training import Callback, Event
 
@@ -30,8 +31,8 @@ Array = np.ndarray[Any, Any]
 class ScikitRecipe(Recipe):
     """``boosting`` or a linear model, as they come, on rows as they are or in windows along u."""
 
+    role: Role = Role.BASELINE
     boosting: bool = True
-    regression: bool = False
     windows: bool = False
 
     has_expected_score = False

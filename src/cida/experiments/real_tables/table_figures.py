@@ -16,13 +16,13 @@ from matplotlib.ticker import MaxNLocator
 from cida.experiments.circle_sine.toy_figures import MATPLOTLIB_STYLE, SOURCE_COLOR, save_figures
 from cida.experiments.real_tables.table_tasks import TableTaskData
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.runner import RunResult
 from cida.experiments.sleep.sleep_figures import (
     METHOD_LINE_STYLES,
     add_shared_legend,
     mean_score_by_index,
 )
-from cida.experiments.spec import METHODS
+from cida.methods import METHODS
+from cida.runs.records import RunResult
 
 __all__ = ["draw_figures", "plot_score_map", "plot_scores_by_index"]
 
@@ -107,10 +107,10 @@ def _mean_score_cells(results: Sequence[RunResult]) -> np.ndarray[Any, Any]:
     dots = []
     for cell in zip(*(row.by_index for row in results), strict=True):
         middle = [(low + high) / 2 for low, high in zip(cell[0]["lo"], cell[0]["hi"], strict=True)]
-        score = 100 * mean(one["accuracy"] for one in cell)
+        score = 100 * mean(one["score"] for one in cell)
         dots.append([*middle, score, 20 + cell[0]["n"] / 10])
     return np.array(dots)
 
 
 def _method_title(method: str) -> str:
-    return METHODS[method][0] if method in METHODS else "Gradient boosting"
+    return METHODS[method].title if method in METHODS else "Gradient boosting"

@@ -91,9 +91,9 @@ class TableTaskData:
         bins = TABLE_BIN_COUNTS[self.u.shape[1] > 1]
         cells = score_by_bin(self.space.fit(u), u[rows], truth[rows], predicted[rows], bins, metric)
         return {
-            "source_accuracy": float(metric(truth[self.source_mask], predicted[self.source_mask])),
-            "target_accuracy": float(metric(truth[self.scored_mask], predicted[self.scored_mask])),
-            "all_accuracy": float(metric(truth[rows], predicted[rows])),
+            "source_score": float(metric(truth[self.source_mask], predicted[self.source_mask])),
+            "target_score": float(metric(truth[self.scored_mask], predicted[self.scored_mask])),
+            "all_score": float(metric(truth[rows], predicted[rows])),
             "by_index": [bin_score_to_dict(cell) for cell in cells],
             "task": self.task,
         }

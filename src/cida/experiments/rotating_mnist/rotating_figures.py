@@ -108,7 +108,7 @@ def plot_accuracy_by_angle(runs: Sequence[CompletedRun]) -> Figure:
         by_method.setdefault(outcome.recipe.title, []).append(outcome)
     scores = {
         title: 100
-        * np.array([[cell["accuracy"] for cell in o.result.by_index] for o in method_scores])
+        * np.array([[cell["score"] for cell in o.result.by_index] for o in method_scores])
         for title, method_scores in by_method.items()
     }
     cells = runs[0].result.by_index
@@ -122,7 +122,7 @@ def plot_accuracy_by_angle(runs: Sequence[CompletedRun]) -> Figure:
                 ax.plot(middles, other_scores.mean(0), "0.8", linewidth=0.8, label="other methods")
         _draw_band(ax, middles, mine.min(0), mine.max(0), "worst to best seed")
         ax.plot(middles, mine.mean(0), "C0.-", linewidth=1.6, label="mean over seeds")
-        target = 100 * np.mean([o.result.target_accuracy for o in by_method[title]])
+        target = 100 * np.mean([o.result.target_score for o in by_method[title]])
         ax.set_title(f"{title}: {target:.1f} %", fontsize=9)
         ax.set(ylim=(0, 103))
     _label_figure(figure, axes, "accuracy %")

@@ -55,6 +55,8 @@ class RotatingTaskData:
     seed: int
     uses_fresh_angles: bool
 
+    is_simulated = False
+
     def training_dataset(self, oracle: bool = False) -> RotatingDataset:
         """What is trained on."""
         draw = make_fresh_angle_dataset if self.uses_fresh_angles else make_fixed_angle_dataset
@@ -80,9 +82,9 @@ class RotatingTaskData:
         edges = INTERVAL_DEGREES * np.arange(N_INTERVALS + 1)
         cells = zip(edges[:-1].tolist(), edges[1:].tolist(), accuracies, strict=True)
         return {
-            "source_accuracy": accuracies[0],
-            "target_accuracy": float(np.mean(accuracies[1:])),
-            "all_accuracy": float(np.mean(accuracies)),
+            "source_score": accuracies[0],
+            "target_score": float(np.mean(accuracies[1:])),
+            "all_score": float(np.mean(accuracies)),
             "by_index": [bin_score_to_dict(BinScore(*cell, len(truth))) for cell in cells],
         }
 
@@ -221,6 +223,7 @@ ROTATING_SETTINGS: MethodSettings = {
 ROTATING_METHOD_SETTINGS: dict[str, MethodSettings] = {
     "cida": {"space": Line()},
     "pcida": {"space": Line(), "lambda_d": 0.3},
+    "histogram-line": {"space": Line()},
     "adda": {"learning_rate": 1e-4},
     "oracle": {"source_batch_size": 384},  # as many images a round as the others see
 }
@@ -236,6 +239,7 @@ STEADY_SETTINGS: MethodSettings = {
 }
 STEADY_METHOD_SETTINGS: dict[str, MethodSettings] = {
     "cida": {"lambda_d": 3.0},
+    "histogram-line": {"space": Line()},
     "adda": {"learning_rate": 1e-4},
     "oracle": {"source_batch_size": 256},
 }

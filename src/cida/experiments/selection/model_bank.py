@@ -92,11 +92,11 @@ class SelectionTaskData:
         )
         source = self._accuracy_on(model, self.training_dataset.source_rows)
         return {
-            "source_accuracy": source,
-            "target_accuracy": float(is_correct.mean()),
-            "all_accuracy": float(is_correct.mean()),
+            "source_score": source,
+            "target_score": float(is_correct.mean()),
+            "all_score": float(is_correct.mean()),
             "by_index": [bin_score_to_dict(cell) for cell in cells],
-            "more": {LEAVE_RANGE_OUT: self._leave_range_out_score(model)},
+            "extra_metrics": {LEAVE_RANGE_OUT: self._leave_range_out_score(model)},
             "task": self.task,
         }
 

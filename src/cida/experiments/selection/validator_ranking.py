@@ -14,13 +14,13 @@ from scipy.stats import spearmanr
 from cida.estimators.expected import estimate_dataset_score
 from cida.estimators.search import candidate_from_predictions
 from cida.experiments.jobs import JobResult
-from cida.experiments.results import TableLine
 from cida.experiments.runner import CompletedRun, load_completed_run
 from cida.experiments.selection.model_bank import (
     LEAVE_RANGE_OUT,
     N_SELECTION_BINS,
     SelectionTaskData,
 )
+from cida.runs.records import TableLine
 from cida.selection.expected_score import ExpectedScore
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 from cida.selection.validators import VALIDATORS, get_validator
@@ -157,7 +157,7 @@ def _rank_group(job_results: Sequence[JobResult]) -> GroupRanking:
         task=task_data.task,
         seed=job_results[0].job.seed,
         methods=tuple(run.recipe.method for run in runs),
-        truth=tuple(run.result.target_accuracy for run in runs),
+        truth=tuple(run.result.target_score for run in runs),
         scores=scores,
         expected_cells=tuple(_expected_cells(best_run, task_data)),
     )

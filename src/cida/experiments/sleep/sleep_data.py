@@ -150,11 +150,11 @@ class SleepTaskData:
         )
         return {
             "task": self.name,
-            "source_accuracy": accuracy(truth[~target], predicted[~target]),
-            "target_accuracy": accuracy(target_truth, target_predicted),
-            "all_accuracy": accuracy(truth, predicted),
+            "source_score": accuracy(truth[~target], predicted[~target]),
+            "target_score": accuracy(target_truth, target_predicted),
+            "all_score": accuracy(truth, predicted),
             "by_index": _accuracy_by_age(age[target], target_truth, target_predicted),
-            "more": {
+            "extra_metrics": {
                 "kappa": float(cohen_kappa_score(target_truth, target_predicted)),
                 "recall": dict(zip(STAGE_CLASSES, recalls.tolist(), strict=True)),
             },

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 from cida.experiments.circle_sine.toy_figures import MATPLOTLIB_STYLE, SOURCE_COLOR, save_figures
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.runner import RunResult
 from cida.experiments.sleep.sleep_data import AGE_BIN_YEARS, SleepTaskData, SubjectGroup
-from cida.experiments.spec import METHODS
+from cida.methods import METHODS
+from cida.runs.records import RunResult
 
 __all__ = [
     "METHOD_LINE_STYLES",
@@ -81,7 +81,7 @@ def plot_accuracy_by_age(
             method_results = [row for row in results if (row.task, row.method) == (name, method)]
             if method_results:
                 ages, scores = mean_score_by_index(method_results)
-                axes.plot(ages, scores, marker="o", ms=3, label=METHODS[method][0], **line_style)
+                axes.plot(ages, scores, marker="o", ms=3, label=METHODS[method].title, **line_style)
         axes.set_ylabel("accuracy %")
     add_shared_legend(figure, panels)
     return figure
@@ -123,6 +123,6 @@ def mean_score_by_index(results: Sequence[RunResult]) -> tuple[list[float], list
     bins: dict[float, list[float]] = {}
     for row in results:
         for cell in row.by_index:
-            bins.setdefault((cell["lo"] + cell["hi"]) / 2, []).append(100 * cell["accuracy"])
+            bins.setdefault((cell["lo"] + cell["hi"]) / 2, []).append(100 * cell["score"])
     ages = sorted(bins)
     return ages, [mean(bins[age]) for age in ages]

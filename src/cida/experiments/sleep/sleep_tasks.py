@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from cida.experiments.published import PublishedScore
 from cida.experiments.recipe_networks import SignalNetworks
 from cida.experiments.sleep import INDEX_NAMES
 from cida.experiments.sleep.sleep_data import AgeRange, CohortSelection, draw_sleep_data
 from cida.experiments.spec import PAPER_SETTINGS, MethodSettings, Preset, TaskSpec
+from cida.runs.records import PublishedScore
 from cida.spaces import make_line_space
 
 __all__ = ["SLEEP_CROSS", "SLEEP_INTRA", "SLEEP_MULTI"]

@@ -79,11 +79,11 @@ class SyntheticTaskData:
         )
         source = data.source
         return {
-            "source_accuracy": float(metric(data.y[source], predicted[source])),
-            "target_accuracy": float(metric(data.y[~source], predicted[~source])),
-            "all_accuracy": float(metric(data.y, predicted)),
+            "source_score": float(metric(data.y[source], predicted[source])),
+            "target_score": float(metric(data.y[~source], predicted[~source])),
+            "all_score": float(metric(data.y, predicted)),
             "by_index": [bin_score_to_dict(cell) for cell in cells],
-            "more": {"left of u": self._index_dependence(model)},
+            "extra_metrics": {"left of u": self._index_dependence(model)},
             "task": self.task,
         }
 

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 
 from cida.experiments.circle_sine.toy_figures import MATPLOTLIB_STYLE, SOURCE_COLOR, save_figures
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.runner import RunResult
 from cida.experiments.sleep.sleep_figures import METHOD_LINE_STYLES, add_shared_legend
-from cida.experiments.spec import METHODS
 from cida.experiments.worlds.synthetic_tasks import SyntheticTaskData
+from cida.methods import METHODS
+from cida.runs.records import RunResult
 
 __all__ = ["draw_figures", "plot_accuracy_by_index", "plot_score_matrix"]
 
@@ -63,7 +63,7 @@ def plot_score_matrix(results: Sequence[RunResult]) -> Figure:
     titles = [TASK_SPECS[task].title for task in tasks]
     axes.set_xticks(range(len(tasks)), titles, rotation=35, ha="left")
     axes.xaxis.tick_top()
-    axes.set_yticks(range(len(methods)), [METHODS[method][0] for method in methods])
+    axes.set_yticks(range(len(methods)), [METHODS[method].title for method in methods])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return figure
@@ -85,7 +85,7 @@ def plot_accuracy_by_index(
             method_results = [row for row in results if (row.task, row.method) == (name, method)]
             if method_results:
                 axes.plot(
-                    *_mean_score_by_bin(method_results), label=METHODS[method][0], **line_style
+                    *_mean_score_by_bin(method_results), label=METHODS[method].title, **line_style
                 )
         axes.set_title(TASK_SPECS[name].title, fontsize=9)
         axes.set_ylim(0 if not task_data.regression else -5, 105)
@@ -97,9 +97,9 @@ def _mean_score_by_bin(results: Sequence[RunResult]) -> tuple[list[float], list[
     """The middle of each cell and its mean score in per cent; cells differ a little by seed."""
     cells = list(zip(*(row.by_index for row in results), strict=False))
     index_values = [mean((one["lo"] + one["hi"]) / 2 for one in cell) for cell in cells]
-    return index_values, [100 * mean(one["accuracy"] for one in cell) for cell in cells]
+    return index_values, [100 * mean(one["score"] for one in cell) for cell in cells]
 
 
 def _mean_target_score(results: Sequence[RunResult], task: str, method: str) -> float:
-    scores = [r.target_accuracy for r in results if (r.task, r.method) == (task, method)]
+    scores = [r.target_score for r in results if (r.task, r.method) == (task, method)]
     return 100 * mean(scores) if scores else math.nan

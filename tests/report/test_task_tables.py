@@ -2,15 +2,14 @@
 
 import pytest
 
-from cida.experiments.published import PublishedScore
-from cida.experiments.runner import RunResult
 from cida.experiments.spec import TaskSpec
-from cida.experiments.suites import (
+from cida.report.task_tables import (
     build_detail_table,
     build_paper_table,
     summarize_categorical_wins,
     transpose_table,
 )
+from cida.runs.records import PublishedScore, RunResult
 
 TITLES = {
     "source-only": "Source-Only", "dann": "DANN", "histogram": "Histogram head",

@@ -1,14 +1,13 @@
 import pytest
 
-from cida.experiments.published import PublishedScore
-from cida.experiments.results import build_result_lines, build_table, render_markdown
-from cida.experiments.runner import RunResult
+from cida.report.result_tables import build_result_lines, build_table, render_markdown
+from cida.runs.records import PublishedScore, RunResult
 
 TITLES = {"source-only": "Source-Only", "cida": "CIDA (L2)"}
 
 
 def row(method, seed, target, seconds, fresh=None):
-    told = None if fresh is None else {"target_accuracy": fresh, "all_accuracy": fresh + 0.05}
+    told = None if fresh is None else {"target_score": fresh, "all_score": fresh + 0.05}
     return RunResult(method, seed, 0.9 + seed / 20, target, target + 0.1, [], seconds, told)
 
 
@@ -21,8 +20,8 @@ def test_a_line_is_means_over_seeds_and_the_gain_over_source_only():
     ]
     plain, cida = build_result_lines(rows, TITLES)
     assert (plain.title, plain.gain, plain.n_seeds) == ("Source-Only", None, 2)
-    assert plain.source_accuracy == pytest.approx(0.925)
-    assert plain.target_accuracy == pytest.approx(0.55)
+    assert plain.source_score == pytest.approx(0.925)
+    assert plain.target_score == pytest.approx(0.55)
     assert plain.seconds == pytest.approx(1.5)
     assert cida.gain == pytest.approx(0.25)
     # The sample deviation of 0.7 and 0.9 is 0.1 times the root of two.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
-from cida.experiments.published import PublishedScore
-from cida.experiments.runner import RunResult, summarize_results
+from cida.methods import REFERENCE_METHOD
+from cida.runs.records import PublishedScore, RunResult, TableLine
 
-__all__ = ["ResultLine", "TableLine", "build_result_lines", "build_table", "render_markdown"]
-
-TableLine = dict[str, str]  # a line of a table, by column
+__all__ = [
+    "ResultLine",
+    "build_result_lines",
+    "build_table",
+    "render_markdown",
+    "summarize_results",
+]
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class ResultLine:
     """One method over its seeds; accuracies are fractions."""
 
     title: str
-    source_accuracy: float
+    source_score: float
     gain: float | None
     seconds: float
     summary: Mapping[str, Any]
@@ -28,9 +32,9 @@ class ResultLine:
     interval_accuracies: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def target_accuracy(self) -> float:
+    def target_score(self) -> float:
         """The mean accuracy over target rows."""
-        value: float = self.summary["target_accuracy_mean"]
+        value: float = self.summary["target_score_mean"]
         return value
 
     @property
@@ -41,13 +45,13 @@ class ResultLine:
 
     def to_dict(self) -> dict[str, str]:
         """The cells by the names of their columns, accuracies in per cent."""
-        has_fresh_scores = "fresh_target_accuracy_mean" in self.summary
+        has_fresh_scores = "fresh_target_score_mean" in self.summary
         return {
             "method": self.title,
-            "source": f"{100 * self.source_accuracy:.1f}",
+            "source": f"{100 * self.source_score:.1f}",
             **{name: f"{100 * score:.1f}" for name, score in self.interval_accuracies.items()},
-            "target": f"{100 * self.target_accuracy:.1f}",
-            **(self._spread_cells("target_accuracy") if self.n_seeds > 1 else {}),
+            "target": f"{100 * self.target_score:.1f}",
+            **(self._spread_cells("target_score") if self.n_seeds > 1 else {}),
             "gain": "" if self.gain is None else f"{100 * self.gain:+.1f}",
             **(self._fresh_cells() if has_fresh_scores else {}),
             **(self._published_cells() if has_fresh_scores else {}),
@@ -70,12 +74,12 @@ class ResultLine:
 
     def _fresh_cells(self) -> dict[str, str]:
         """All domains, and fresh points."""
-        spread = self._spread_cells("fresh_target_accuracy", "fresh ") if self.n_seeds > 1 else {}
+        spread = self._spread_cells("fresh_target_score", "fresh ") if self.n_seeds > 1 else {}
         return {
-            "all": f"{100 * self.summary['all_accuracy_mean']:.1f}",
-            "fresh": f"{100 * self.summary['fresh_target_accuracy_mean']:.1f}",
+            "all": f"{100 * self.summary['all_score_mean']:.1f}",
+            "fresh": f"{100 * self.summary['fresh_target_score_mean']:.1f}",
             **spread,
-            "fresh all": f"{100 * self.summary['fresh_all_accuracy_mean']:.1f}",
+            "fresh all": f"{100 * self.summary['fresh_all_score_mean']:.1f}",
         }
 
 
@@ -90,16 +94,16 @@ def build_result_lines(
     ``by_index`` gives each interval of the target along u a column of its own.
     """
     summary = summarize_results(results)
-    base = {line["method"]: line["target_accuracy_mean"] for line in summary}.get("source-only")
+    base = {line["method"]: line["target_score_mean"] for line in summary}.get(REFERENCE_METHOD)
     lines = []
     for line in summary:
         method_results = [row for row in results if row.method == line["method"]]
-        has_no_gain = base is None or line["method"] == "source-only"
+        has_no_gain = base is None or line["method"] == REFERENCE_METHOD
         lines.append(
             ResultLine(
                 title=titles[line["method"]],
-                source_accuracy=mean(row.source_accuracy for row in method_results),
-                gain=None if has_no_gain else line["target_accuracy_mean"] - base,
+                source_score=mean(row.source_score for row in method_results),
+                gain=None if has_no_gain else line["target_score_mean"] - base,
                 seconds=mean(row.seconds for row in method_results),
                 summary=line,
                 published_score=(published_scores or {}).get(line["method"]),
@@ -112,7 +116,7 @@ def build_result_lines(
 def _interval_means(results: Sequence[RunResult]) -> dict[str, float]:
     """The mean over seeds in each interval of the target, by where it begins."""
     cells = zip(*(row.by_index[1:] for row in results), strict=True)
-    return {f"{cell[0]['lo']:g}": mean(one["accuracy"] for one in cell) for cell in cells}
+    return {f"{cell[0]['lo']:g}": mean(one["score"] for one in cell) for cell in cells}
 
 
 def build_published_lines(lines: Sequence[ResultLine]) -> list[TableLine]:
@@ -150,3 +154,37 @@ def render_markdown(table_lines: Sequence[TableLine]) -> str:
         *(list(line.values()) for line in table_lines),
     ]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def summarize_results(results: Iterable[RunResult]) -> list[dict[str, Any]]:
+    """Mean, standard deviation and worst seed of each task's methods, in order of appearance."""
+    results_by_method: dict[tuple[str, str], list[RunResult]] = {}
+    for result in results:
+        results_by_method.setdefault((result.task, result.method), []).append(result)
+    lines = []
+    for (task, method), method_results in results_by_method.items():
+        fresh_scores = [row.fresh for row in method_results if row.fresh is not None]
+        lines.append(
+            {
+                **({"task": task} if task else {}),
+                "method": method,
+                "seeds": len(method_results),
+                **_score_statistics("target_score", [row.target_score for row in method_results]),
+                **_score_statistics("all_score", [row.all_score for row in method_results]),
+                **_score_statistics(
+                    "fresh_target_score", [f["target_score"] for f in fresh_scores]
+                ),
+                **_score_statistics("fresh_all_score", [f["all_score"] for f in fresh_scores]),
+            }
+        )
+    return lines
+
+
+def _score_statistics(name: str, scores: Sequence[float]) -> dict[str, float]:
+    if not scores:
+        return {}
+    return {
+        f"{name}_mean": mean(scores),
+        f"{name}_std": stdev(scores) if len(scores) > 1 else 0.0,
+        f"{name}_worst": min(scores),
+    }

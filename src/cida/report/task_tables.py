@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from cida.experiments.results import TableLine
-from cida.experiments.runner import RunResult, summarize_results
-from cida.experiments.spec import TaskSpec
+from cida.methods import REFERENCE_METHOD, Role
+from cida.report.result_tables import summarize_results
+from cida.runs.records import RunResult, TableLine, TaskRecord
 
 __all__ = [
     "PAPER_ROW_LABEL",
@@ -19,11 +19,10 @@ __all__ = [
 ]
 
 PAPER_ROW_LABEL = "the paper, on real data"
-CATEGORICAL_METHODS = ("adda", "dann", "cdann", "mdd", "cua")
 
 
 def build_paper_table(
-    results: Sequence[RunResult], tasks: Sequence[TaskSpec], titles: Mapping[str, str]
+    results: Sequence[RunResult], tasks: Sequence[TaskRecord], titles: Mapping[str, str]
 ) -> list[TableLine]:
     """Target accuracy of each task and method, the best in bold, and the paper's line below."""
     table_lines = []
@@ -31,14 +30,14 @@ def build_paper_table(
         mean_by_method = _mean_by_method(results, task.name)
         if not mean_by_method:
             continue
-        best = max(
-            (score for method, score in mean_by_method.items() if method != "oracle"), default=0
-        )
+        role_by_method = _role_by_method(results)
+        oracles = {m for m, role in role_by_method.items() if role == Role.ORACLE}
+        best = max((mean_by_method[m] for m in mean_by_method.keys() - oracles), default=0)
         line = {"task": task.title}
         for method in titles:
             score = mean_by_method.get(method)
             cell_text = "" if score is None else _format_percent(score)
-            is_best = score == best and method != "oracle"
+            is_best = score == best and method not in oracles
             line[titles[method]] = f"**{cell_text}**" if is_best else cell_text
         table_lines.append(line)
         if task.published_scores:
@@ -79,7 +78,7 @@ def transpose_table(
 
 
 def build_detail_table(
-    results: Sequence[RunResult], tasks: Sequence[TaskSpec], titles: Mapping[str, str]
+    results: Sequence[RunResult], tasks: Sequence[TaskRecord], titles: Mapping[str, str]
 ) -> list[TableLine]:
     """A line a task and method: spread over seeds, gain, share of the gap, kappa and recalls."""
     title_by_task = {task.name: task.title for task in tasks}
@@ -97,11 +96,11 @@ def build_detail_table(
                 "task": title_by_task[line["task"]],
                 "method": titles[line["method"]],
                 "seeds": str(line["seeds"]),
-                "source": _format_percent(mean(row.source_accuracy for row in method_results)),
-                "target": _format_percent(line["target_accuracy_mean"]),
-                "std": _format_percent(line["target_accuracy_std"]) if line["seeds"] > 1 else "",
-                "worst seed": _format_percent(line["target_accuracy_worst"]),
-                **_gain_cells(line["method"], means),
+                "source": _format_percent(mean(row.source_score for row in method_results)),
+                "target": _format_percent(line["target_score_mean"]),
+                "std": _format_percent(line["target_score_std"]) if line["seeds"] > 1 else "",
+                "worst seed": _format_percent(line["target_score_worst"]),
+                **_gain_cells(line["method"], means, _role_by_method(results)),
                 **empty,
                 **_extra_metric_cells(method_results),
                 "seconds": f"{mean(row.seconds for row in method_results):.0f}",
@@ -111,31 +110,40 @@ def build_detail_table(
 
 
 def summarize_categorical_wins(
-    results: Sequence[RunResult], tasks: Sequence[TaskSpec], titles: Mapping[str, str]
+    results: Sequence[RunResult], tasks: Sequence[TaskRecord], titles: Mapping[str, str]
 ) -> list[str]:
     """A sentence for each task in which a categorical method has the best mean."""
     sentences = []
     for task in tasks:
-        means = {m: s for m, s in _mean_by_method(results, task.name).items() if m != "oracle"}
-        best = max(means, key=means.__getitem__, default="")
-        if best in CATEGORICAL_METHODS:
+        role_by_method = _role_by_method(results)
+        means = _mean_by_method(results, task.name)
+        contenders = [m for m in means if role_by_method[m] != Role.ORACLE]
+        best = max(contenders, key=means.__getitem__, default="")
+        if role_by_method.get(best) == Role.CATEGORICAL:
             sentence = f"the best is {titles[best]}, which takes domains for categories"
             sentences.append(f"{task.title}: {sentence}.")
     return sentences
 
 
+def _role_by_method(results: Sequence[RunResult]) -> dict[str, str]:
+    return {row.method: row.role for row in results}
+
+
 def _mean_by_method(results: Sequence[RunResult], task: str) -> dict[str, float]:
     """Each method's mean target accuracy in the task."""
     return {
-        line["method"]: line["target_accuracy_mean"]
+        line["method"]: line["target_score_mean"]
         for line in summarize_results(row for row in results if row.task == task)
     }
 
 
-def _gain_cells(method: str, means: Mapping[str, float]) -> TableLine:
+def _gain_cells(
+    method: str, means: Mapping[str, float], role_by_method: Mapping[str, str]
+) -> TableLine:
     """The gain over Source-Only, and which share of the oracle's that is."""
-    base, top = means.get("source-only"), means.get("oracle")
-    if base is None or method == "source-only":
+    base = means.get(REFERENCE_METHOD)
+    top = max((means[m] for m in means if role_by_method[m] == Role.ORACLE), default=None)
+    if base is None or method == REFERENCE_METHOD:
         return {"gain": "", "of the gap": ""}
     gain = means[method] - base
     has_gap = top is not None and top > base

@@ -1,0 +1,137 @@
+"""What runs leave on disk as data: results, and what an experiment adds to a report of its runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from cida.io.files import contained_path, write_atomically
+from cida.io.json_decode import decode, from_dict, parse_json
+from cida.methods import Role
+
+__all__ = [
+    "CHECKPOINT_FOLDER_NAME",
+    "MANIFEST_FILE",
+    "ORIGIN_KEY",
+    "ExperimentText",
+    "Manifest",
+    "PublishedScore",
+    "RunResult",
+    "TableLine",
+    "TaskRecord",
+]
+
+TableLine = dict[str, str]  # a line of a table, by column
+MANIFEST_FILE = "manifest.json"
+ORIGIN_KEY = "origin"  # of run.json: what the run is of, which its numbers do not depend on
+CHECKPOINT_FOLDER_NAME = "checkpoint"  # of checkpoints, in the folder of an unfinished run
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run's scores, as results.json holds them: fractions of the ``metric``.
+
+    ``fresh`` has the same scores on a fresh draw of the same domains, ``extra_metrics`` the figures
+    that one field reads beside them; ``task`` is the task's name where an experiment has several.
+    """
+
+    method: str
+    seed: int
+    source_score: float
+    target_score: float
+    all_score: float
+    by_index: list[dict[str, Any]]
+    seconds: float
+    fresh: dict[str, Any] | None = None
+    extra_metrics: dict[str, Any] | None = None
+    task: str = ""
+    metric: str = "accuracy"
+    role: str = Role.ADAPTIVE
+
+
+@dataclass(frozen=True)
+class PublishedScore:
+    """A published accuracy, as a fraction, over target domains or over all of them.
+
+    ``by_index`` has the accuracies of the intervals along u, the source's first, where the paper
+    has a table of them; it shows its toy experiments as pictures alone.
+    """
+
+    accuracy: float
+    scored_domains: str
+    source_note: str
+    by_index: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExperimentText:
+    """An experiment's title, what it is about, and what its columns and figures show."""
+
+    title: str
+    lead: str = ""
+    columns_note: str = ""
+    figures_note: str = ""
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """What a report needs to know of a task: names, the order of its methods, published scores."""
+
+    name: str
+    title: str
+    methods: tuple[str, ...] = ()
+    published_scores: Mapping[str, PublishedScore] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an experiment adds to the report of its runs; kept in its folder, beside them.
+
+    ``runs`` are the folders of its runs, relative to its own: sentences, tables and figures are
+    shown of all of them or not at all. ``figures`` are the files of SVG figures there, by title;
+    ``tables`` have their captions as names. ``methods_as_rows`` is how the main table is turned,
+    ``by_interval`` whether each interval along u has a column.
+    """
+
+    runs: Sequence[str] = ()
+    command: str = ""
+    protocol: str = ""
+    experiment: str = ""
+    text: ExperimentText = ExperimentText("")
+    tasks: tuple[TaskRecord, ...] = ()
+    is_simulated: bool = False
+    methods_as_rows: bool = False
+    by_interval: bool = False
+    sentences: Sequence[str] = ()
+    tables: Mapping[str, Sequence[TableLine]] = field(default_factory=dict)
+    figures: Mapping[str, str] = field(default_factory=dict)
+
+    def save(self, folder: Path) -> None:
+        """Writes it into the experiment's folder."""
+        text = json.dumps({"schema": 2, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+        write_atomically(folder / MANIFEST_FILE, text.encode())
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads what `save` left there."""
+        path = contained_path(folder, MANIFEST_FILE)
+        try:
+            data = decode(dict[str, Any], parse_json(path.read_bytes()), "it")
+            if data.pop("schema", None) != 2:
+                raise ValueError("of another version")
+            return from_dict(cls, data)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} is damaged ({error}); run the experiment again.") from None
+
+    def has_exactly_runs(self, folder: Path, runs: Collection[Path]) -> bool:
+        """Whether these are all its runs, and no others."""
+        manifest_runs = {(folder / name).resolve() for name in self.runs}
+        return manifest_runs == {run.resolve() for run in runs}
+
+    def read_figures(self, folder: Path) -> dict[str, str]:
+        """The SVG texts by title, of those figures that are still there."""
+        paths = {title: contained_path(folder, name) for title, name in self.figures.items()}
+        return {t: p.read_text(encoding="utf-8") for t, p in paths.items() if p.is_file()}
