@@ -196,7 +196,7 @@ def circle_page(page_of, circle_views):
 
 @pytest.fixture(scope="session")
 def hours_page(page_of):
-    sample = Sample(make_hours(n_samples=600, seed=SEED), space=Periodic(24), index=("hour",))
+    sample = Sample(make_hours(n_samples=600, seed=SEED), space=Periodic(24), index_names=("hour",))
     return page_of("hours", {"Default": sample.view(space=Periodic(24))})
 
 

@@ -154,7 +154,7 @@ def renamed():
     """The same runs with other words in them."""
 
     def change(runs, **words):
-        found = [replace(run, words={**run.words, **words}) for run in runs]
-        return replace(runs, found=tuple(found))
+        found = [replace(run, record={**run.record, **words}) for run in runs]
+        return replace(runs, runs=tuple(found))
 
     return change

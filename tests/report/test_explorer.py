@@ -47,7 +47,7 @@ def view(rows=60, classes=("no", "yes"), columns=1, seed=0, side=4, **changes):
     grid = grid if classes is None else 80 * (grid - 0.5)
     return Snapshot(**{
         "space": Line() if columns == 1 else Product([Line()] * columns),
-        "index": tuple(f"u{k}" for k in range(columns)),
+        "index_names": tuple(f"u{k}" for k in range(columns)),
         "classes": classes,
         "u": u,
         "source": u[:, 0] < 4,
@@ -120,7 +120,7 @@ def test_turned_images_come_with_the_number_of_their_class():
         angle=rng.uniform(-180, 180, (3, 4)),
         predicted=rng.dirichlet(np.ones(2), (3, 4)),
     )
-    data = build_explorer_data({"a": view(classes=("8", "7"), turned=turned)})
+    data = build_explorer_data({"a": view(classes=("8", "7"), rotated_images=turned)})
     found = data["runs"][0]["turned"]
     arrays = [decoded(packed) for packed in data["arrays"]]
     np.testing.assert_array_equal(arrays[found["images"]], turned.images)
@@ -205,7 +205,7 @@ def test_an_index_that_never_moves_and_one_of_six_columns_will_do():
 
 
 def test_dates_are_told():
-    (column,) = build_explorer_data({"a": view(dates=(True,))})["columns"]
+    (column,) = build_explorer_data({"a": view(is_date=(True,))})["columns"]
     assert column["date"]
 
 
@@ -249,7 +249,7 @@ def test_without_views_there_is_no_section():
 
 
 def test_no_name_ends_the_script():
-    page = render_explorer({EVIL: view(classes=(EVIL, "no"), index=(EVIL,))})
+    page = render_explorer({EVIL: view(classes=(EVIL, "no"), index_names=(EVIL,))})
     assert "alert(1)</script>" not in page
     words = re.search(r'class="explorer-data">(.*?)</script>', page, re.S).group(1)
     assert json.loads(words)["runs"][0]["title"] == EVIL

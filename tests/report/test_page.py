@@ -19,12 +19,12 @@ EVIL = "<script>alert(1)</script>"
 
 
 def page_of(runs, **more):
-    return render_report(runs, **{"certificates": "none", **more})
+    return render_report(runs, **{"certificate_scope": "none", **more})
 
 
 @pytest.fixture(scope="module")
 def circle_page(circle_runs):
-    return page_of(circle_runs, certificates="every")
+    return page_of(circle_runs, certificate_scope="every")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def ward_page(ward_folder):
 
 def changed(runs, change, **rows):
     """The same runs, each with other figures: ``change(run)`` gives a row's fields."""
-    found = [replace(r, row=replace(r.row, **change(r), **rows)) for r in runs]
+    found = [replace(r, result=replace(r.result, **change(r), **rows)) for r in runs]
     return RunCollection(tuple(found))
 
 
@@ -63,15 +63,15 @@ def test_the_page_says_what_was_run_and_how_to_repeat_it(circle_page, circle_run
     html = circle_page.html
     assert "cida demo --seeds 2" in html
     for run in circle_runs:
-        assert run.words["data"] in html
+        assert run.record["data"] in html
         assert run.command in html
-    for name, version in circle_runs.found[0].words["versions"].items():
+    for name, version in circle_runs.runs[0].record["versions"].items():
         assert f"{name} {version}" in html
     assert "training points" in html
 
 
 def test_the_headline_is_the_table_of_results(circle_page, circle_runs, read_page):
-    rows = [run.row for run in circle_runs]
+    rows = [run.result for run in circle_runs]
     titles = {run.method: run.title for run in circle_runs}
     order = ["source-only", "cida", "histogram"]
     rows.sort(key=lambda row: (order.index(row.method), row.seed))
@@ -107,7 +107,7 @@ def test_an_oracle_is_never_called_the_best(circle_runs, renamed):
     scores = {"source-only": 0.4, "cida": 0.6, "histogram": 0.99}
     runs = changed(circle_runs, lambda run: {"target_score": scores[run.method]})
     found = [
-        replace(run, words={**run.record, "oracle": run.method == "histogram"}) for run in runs
+        replace(run, record={**run.record, "oracle": run.method == "histogram"}) for run in runs
     ]
     html = page_of(RunCollection(tuple(found))).html
     assert "Best on the target: <b>CIDA (L2)</b>, 60.0 %" in html
@@ -146,7 +146,7 @@ def test_the_certificate_of_every_method_is_there_and_few_where_few_are_asked_fo
 ):
     assert circle_page.html.count("The whole certificate") == 3
     started, seen = [], []
-    page = page_of(circle_runs, certificates="few", start=started.append, watch=seen.append)
+    page = page_of(circle_runs, certificate_scope="few", on_start=started.append, on_certificate=seen.append)
     assert page.html.count("The whole certificate") == 1
     assert started == [1]
     assert [run.seed for run in seen] == [100]
@@ -165,7 +165,7 @@ def test_confusion_counts_every_row_whose_truth_is_known(circle_page, circle_run
     lines = circle_page.tables["confusion"]
     mine = [line for line in lines if line["method"] == "CIDA (L2)"]
     count = sum(int(line["as 0"]) + int(line["as 1"]) for line in mine)
-    views = [run.view for run in circle_runs if run.method == "cida"]
+    views = [run.snapshot for run in circle_runs if run.method == "cida"]
     assert count == sum(int(np.isfinite(view.truth).sum()) for view in views)
     right = sum(int(line[f"as {line['true']}"]) for line in mine)
     assert right == sum(int((v.predicted.argmax(1) == v.truth).sum()) for v in views)
@@ -176,17 +176,17 @@ def test_ten_classes_and_twelve_methods_stay_one_page(circle_runs, read_page):
     first = next(run for run in circle_runs if run.method == "cida" and run.seed == 100)
     rng = np.random.default_rng(100)
     view = replace(
-        first.view,
+        first.snapshot,
         classes=tuple(f"class {k}" for k in range(10)),
-        predicted=rng.dirichlet(np.ones(10), len(first.view.u)),
-        truth=rng.integers(0, 10, len(first.view.u)).astype(float),
+        predicted=rng.dirichlet(np.ones(10), len(first.snapshot.u)),
+        truth=rng.integers(0, 10, len(first.snapshot.u)).astype(float),
     )
     runs = [
         replace(
             first,
-            view=view,
-            words={**first.words, "method": f"m{k}", "title": f"Method {k}"},
-            row=replace(first.row, method=f"m{k}"),
+            snapshot=view,
+            record={**first.record, "method": f"m{k}", "title": f"Method {k}"},
+            result=replace(first.result, method=f"m{k}"),
         )
         for k in range(12)
     ]
@@ -228,7 +228,7 @@ def test_without_an_adversary_there_is_no_ceiling_to_draw(circle_runs):
 
 
 def test_older_runs_without_a_view_say_what_is_missing_and_why(circle_runs, read_page):
-    page = page_of(RunCollection(tuple(replace(run, view=None) for run in circle_runs)))
+    page = page_of(RunCollection(tuple(replace(run, snapshot=None) for run in circle_runs)))
     read_page(page.html)
     assert "kept no view.safetensors; run them again" in page.html
     assert "Accuracy along u" in page.html
@@ -253,12 +253,12 @@ def test_runs_of_several_kinds_are_chapters_side_by_side(
 
 
 def test_a_cut_short_run_is_named_on_the_page(circle_runs):
-    left = replace(circle_runs, left_out=("runs/x is left out: it was cut short.",))
+    left = replace(circle_runs, skip_messages=("runs/x is left out: it was cut short.",))
     assert "runs/x is left out" in page_of(left).html
 
 
 def test_the_same_runs_give_the_same_page(circle_runs, circle_page):
-    assert page_of(circle_runs, certificates="every").html == circle_page.html
+    assert page_of(circle_runs, certificate_scope="every").html == circle_page.html
 
 
 def test_a_title_of_ones_own(circle_runs):
@@ -269,7 +269,7 @@ def test_a_title_of_ones_own(circle_runs):
 def test_principal_components_are_those_of_scikit_learn(circle_runs):
     from sklearn.decomposition import PCA
 
-    z = circle_runs.found[0].view.z
+    z = circle_runs.runs[0].snapshot.z
     points, shares = project_principal_components(z)
     other = PCA(2, svd_solver="full").fit(z.astype(np.float64))
     np.testing.assert_allclose(
@@ -295,23 +295,23 @@ def test_what_a_user_wrote_is_text_and_never_markup(
     circle_runs, ward_folder, read_page, method, title, name, command
 ):
     (own,) = read_runs([ward_folder])
-    view = replace(own.snapshot, index=(name,), classes=(title, name, command), expected=())
+    view = replace(own.snapshot, index_names=(name,), classes=(title, name, command), expected=())
     table = {**own.record["table"], "label": title, "index": [name]}
     told = {"understood": [title], "warnings": [name], "came_to": [command]}
     trust = {"certificate": [title, name], "faults": [name]}
     words = {"method": method, "command": command, "table": table, "words": told, "trust": trust}
-    mine = replace(own, words={**own.record, **words}, view=view)
+    mine = replace(own, record={**own.record, **words}, snapshot=view)
     toys = [
         replace(
             run,
-            words={
-                **run.words,
+            record={
+                **run.record,
                 "method": f"{run.method}{method}",
                 "title": f"{run.title}{title}",
                 "data": name,
                 "origin": {**run.origin, "command": command, "preset": method},
             },
-            view=replace(run.view, index=(name,), classes=(title, f"{name} ")),
+            snapshot=replace(run.snapshot, index_names=(name,), classes=(title, f"{name} ")),
         )
         for run in circle_runs
     ]

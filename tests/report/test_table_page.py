@@ -37,7 +37,7 @@ def test_each_class_has_a_line_as_far_as_lines_can_be_told_apart(ward_folder):
     )
     lines = []
     for view in (run.snapshot, many):
-        html = page_of(RunCollection((replace(run, view=view),))).html
+        html = page_of(RunCollection((replace(run, snapshot=view),))).html
         along = html.partition("Along hour</h2>")[2].partition("<h2")[0]
         lines.append(along.count("<polyline") - 2)  # those of the rows
     assert lines == [3, 6]
@@ -51,7 +51,7 @@ def test_a_handful_of_rows_is_no_reason_to_fail(ward_folder, rows, read_page):
         v, u=v.u[:rows], source=v.source[:rows], predicted=v.predicted[:rows],
         truth=v.truth[:rows], z=v.z[:rows], expected=(),
     )  # fmt: skip
-    page = page_of(RunCollection((replace(run, view=few),)))
+    page = page_of(RunCollection((replace(run, snapshot=few),)))
     assert "Where the rows are" in page.html
     read_page(page.html)
 
@@ -62,7 +62,7 @@ def test_expected_accuracy_is_drawn_with_its_interval_and_dashed_where_it_is_a_g
         ExpectedScore(6.0, 12.0, 0.8, 0.7, 0.9, 100, True),
         ExpectedScore(12.0, 21.0, 0.6, 0.4, 0.8, 300, False),
     )
-    page = page_of(RunCollection((replace(run, view=replace(run.snapshot, expected=told)),)))
+    page = page_of(RunCollection((replace(run, snapshot=replace(run.snapshot, expected=told)),)))
     part = page.html.partition("Expected accuracy</h2>")[2].partition("<h2")[0]
     assert part.count("<polygon") == 2
     assert part.count(' dashed"') == 1
@@ -82,7 +82,7 @@ def test_the_axis_of_expected_accuracy_begins_below_the_lowest_interval_of_all(
         replace(
             run,
             folder=run.folder.parent / f"run{number}",
-            view=replace(
+            snapshot=replace(
                 run.snapshot, expected=(ExpectedScore(6.0, 21.0, 0.97, low, 1.0, 100, True),)
             ),
         )
@@ -102,14 +102,14 @@ def test_the_axis_of_expected_accuracy_begins_below_the_lowest_interval_of_all(
 
 def on_a_line(run, u, known):
     """The run's view along a line, with a truth where it is known."""
-    view = run.view
+    view = run.snapshot
     some = np.resize(np.arange(len(view.u)), len(u))
     truth = np.where(known, np.arange(len(u)) % 3, np.nan)
     moved = replace(
         view, space=Product([Line(float(u.min()), float(u.max()))]), u=u[:, None],
         source=known, truth=truth, predicted=view.predicted[some], z=view.z[some], expected=(),
     )  # fmt: skip
-    return page_of(RunCollection((replace(run, view=moved),)))
+    return page_of(RunCollection((replace(run, snapshot=moved),)))
 
 
 def spans(page):
@@ -142,9 +142,9 @@ def test_few_rows_have_few_cells_of_confusion_and_one_value_has_one(ward_folder)
 
 def with_truth(run):
     """The run, with a truth for every row of the source."""
-    view = run.view
+    view = run.snapshot
     truth = np.where(view.source, np.arange(len(view.u)) % 3, np.nan)
-    return replace(run, view=replace(view, truth=truth))
+    return replace(run, snapshot=replace(view, truth=truth))
 
 
 def test_a_circle_has_cells_up_to_where_the_truth_ends(ward_folder):
@@ -180,7 +180,7 @@ def test_numbers_that_are_predicted_are_shown_as_numbers(ward_folder, read_page)
         truth=run.snapshot.u[:, 0],
         expected=(),
     )
-    page = page_of(RunCollection((replace(run, view=view),)))
+    page = page_of(RunCollection((replace(run, snapshot=view),)))
     read_page(page.html)
     assert "mean prediction" in page.html
     assert "Confusion" not in page.html

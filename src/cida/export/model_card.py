@@ -144,7 +144,7 @@ def _about(exported: ExportedModel) -> Iterator[str]:
     model, record = exported.estimators[0], exported.record
     task = "classes" if isinstance(model, CIDAClassifier) else "numbers"
     training_note = "was trained on labelled rows alone"
-    if model.summary_.adapts:
+    if model.summary_.is_adaptive:
         training_note = "was adapted along a continuous index to rows without labels"
     version = _escape_markdown(record.get("versions", library_versions()).get("cida", "unknown"))
     yield f"A `{type(model).__name__}` of cida {version}: it predicts {task}, and {training_note}."
@@ -166,10 +166,10 @@ def _data(exported: ExportedModel) -> Iterator[str]:
     record, fit_summary = exported.record, exported.estimators[0].summary_
     if "data" in record:
         yield f"- fingerprint: `{str(record['data']).replace('`', ' ')}`"
-    if fit_summary.source_rows is not None:
+    if fit_summary.n_source_rows is not None:
         yield (
-            f"- trained on: {fit_summary.source_rows:,} rows with labels, "
-            f"{fit_summary.target_rows:,} without"
+            f"- trained on: {fit_summary.n_source_rows:,} rows with labels, "
+            f"{fit_summary.n_target_rows:,} without"
         )
     for line in record.get("words", {}).get("understood", ()):
         yield f"- {_escape_markdown(line)}"
@@ -247,7 +247,7 @@ def _trust(exported: ExportedModel) -> Iterator[str]:
         faults = list(dict.fromkeys(str(finding) for finding in diagnoses))
     yield from (f"- the doctor says: {_escape_markdown(line)}" for line in faults)
     if not faults:
-        was_examined = "words" in exported.record or exported.estimators[0].summary_.complete
+        was_examined = "words" in exported.record or exported.estimators[0].summary_.is_complete
         verdict = (
             "found nothing amiss in training" if was_examined else "did not look at this model"
         )

@@ -73,9 +73,9 @@ def build_onnx_inputs(model: CIDAEstimator | TableModel) -> tuple[OnnxInput, ...
     return (*columns, *index)
 
 
-def _column_input(column: Any) -> OnnxInput:
+def _column_input(column: Column) -> OnnxInput:
     name = _unreserved_name(column.name)
-    if column.numeric:
+    if column.is_numeric:
         return OnnxInput(name, column.name, column.kind)
     return OnnxInput(name, column.name, "category", (), "string", column.categories)
 

@@ -270,7 +270,7 @@ def _expected_panel(method: MethodView, floor: float, size: tuple[float, float])
     score, low, high = ([getattr(c, name) for c in cells] for name in ("score", "low", "high"))
     series = []
     for checked in (True, False):
-        cell_numbers = [k for k, cell in enumerate(cells) if cell.checked is checked]
+        cell_numbers = [k for k, cell in enumerate(cells) if cell.is_within_calibration is checked]
         for stretch in _consecutive_groups(cell_numbers):
             positions = stretch
             if not checked and positions[0] > 0:
@@ -338,7 +338,7 @@ def _expected_rows(method: MethodView) -> list[TableLine]:
             "expected": f"{100 * cell.score:.1f}",
             "low": f"{100 * cell.low:.1f}",
             "high": f"{100 * cell.high:.1f}",
-            "checked": "yes" if cell.checked else "no",
+            "checked": "yes" if cell.is_within_calibration else "no",
         }
         for cell in _expected_cells(method)
     ]

@@ -91,7 +91,7 @@ CASES = {
     "GaussianEncoder": (
         vectors,
         CIDARegressor,
-        {"encoder": GaussianEncoder(IndexedEncoder(4, 1, [8], 12)), "draws": 5},
+        {"encoder": GaussianEncoder(IndexedEncoder(4, 1, [8], 12)), "n_draws": 5},
     ),
     "RotationTransformer": (
         images,
@@ -105,7 +105,7 @@ CASES = {
                 dropout=0.2,
                 fold=2,
             ),
-            "draws": 4,
+            "n_draws": 4,
         },
     ),
     "ImageEncoder": (
@@ -136,10 +136,11 @@ def fitted(draw, kind, settings):
         y = np.where(unknown, np.nan, 1e6 + 300 * told)
     else:
         y = np.where(unknown, None, np.where(told > np.median(told), "high", "low"))
-    sees = not isinstance(settings.get("encoder"), PlainEncoder | None)
+    has_index = not isinstance(settings.get("encoder"), PlainEncoder | None)
+    coordinates = "learned" if has_index else "raw"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
-        return kind(**BRIEF, coordinates=sees, **settings).fit(x, y, domain_index=u)
+        return kind(**BRIEF, coordinates=coordinates, **settings).fit(x, y, domain_index=u)
 
 
 def run(path, x, u):

@@ -66,7 +66,7 @@ def test_the_card_says_what_the_run_says(model):
         "| torch | 2.13.0 |",
         'cida.load("sensors-model")',
         "`CITATION.cff`",
-        f"trained on: {model.summary_.source_rows} rows with labels",
+        f"trained on: {model.summary_.n_source_rows} rows with labels",
     ):
         assert words in card, words
     titles = re.findall(r"^## (.*)$", card, re.M)
@@ -87,7 +87,7 @@ def test_ranges_with_labels_and_without_come_from_the_view(model):
     nothing = np.zeros((4, 2))
     view = Snapshot(Periodic(24), ("hour",), ("a", "b"), u, source, nothing, np.full(4, np.nan))
     card = model_card(ExportedModel(model, snapshot=view))
-    seen = model._seen.numpy()
+    seen = model._training_index.numpy()
     span = f"{seen.min():.6g} to {seen.max():.6g}"
     assert f"| hour | {span} | 1 to 2 | 20 to 23 |" in card
     assert f"| u | {span} |\n" in model_card(ExportedModel(model))
@@ -135,7 +135,7 @@ def test_the_code_on_the_card_loads_the_model(model, tmp_path, monkeypatch):
     export_folder(ExportedModel(model), tmp_path / "mine")
     code = re.search(r"```python\n(.*?)```", (tmp_path / "mine/README.md").read_text(), re.S)[1]
     monkeypatch.chdir(tmp_path)
-    names = {"X": np.zeros((2, 2)), "u": np.full(2, model._seen.numpy().mean())}
+    names = {"X": np.zeros((2, 2)), "u": np.full(2, model._training_index.numpy().mean())}
     exec(code, names)
     assert names["model"].n_steps_ == 3
 
