@@ -74,7 +74,7 @@ def cells(frame, inputs):
 
 
 def torch_says(model, frame):
-    return model.predict(*model.read(pa.RecordBatch.from_pandas(frame, preserve_index=False)))
+    return model.predict(*model.read_batch(pa.RecordBatch.from_pandas(frame, preserve_index=False)))
 
 
 @pytest.fixture(scope="module")

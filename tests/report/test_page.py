@@ -146,7 +146,9 @@ def test_the_certificate_of_every_method_is_there_and_few_where_few_are_asked_fo
 ):
     assert circle_page.html.count("The whole certificate") == 3
     started, seen = [], []
-    page = page_of(circle_runs, certificate_scope="few", on_start=started.append, on_certificate=seen.append)
+    page = page_of(
+        circle_runs, certificate_scope="few", on_start=started.append, on_certificate=seen.append
+    )
     assert page.html.count("The whole certificate") == 1
     assert started == [1]
     assert [run.seed for run in seen] == [100]

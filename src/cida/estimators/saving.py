@@ -157,8 +157,8 @@ def _build_estimator(
     if header["feature_names"] is not None:
         model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     model._restore_labels(header["labels"])
-    model._scaling = Scaler(tensors.pop("x_mean").numpy(), tensors.pop("x_scale").numpy())
-    model._seen = tensors.pop("index_seen")
+    model._scaler = Scaler(tensors.pop("x_mean").numpy(), tensors.pop("x_scale").numpy())
+    model._training_index = tensors.pop("index_seen")
     model._n_features_out = header["encoding_width"]
     model.n_steps_ = header["steps"]
     model.plan_ = from_dict(Plan, header["choices"])

@@ -125,7 +125,7 @@ def _sample_column(
         texts = np.array([*spec.categories, UNKNOWN_CATEGORY], dtype=object)
         return np.where(missing, "", generator.choice(texts, n_rows))
     column = columns_by_name[spec.column]
-    values = column.centre + column.scale * generator.normal(size=n_rows)
+    values = column.center + column.scale * generator.normal(size=n_rows)
     if spec.kind == "boolean":
         values = generator.integers(0, 2, n_rows).astype(float)
     if spec.kind == "date":

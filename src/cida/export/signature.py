@@ -11,6 +11,7 @@ from cida.estimators.base import CIDAEstimator
 
 if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
     from cida.estimators.table import TableModel
+    from cida.tables import Column
 
 __all__ = [
     "CLASSIFIER_OUTPUTS",
