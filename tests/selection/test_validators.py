@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.stats import entropy
 
-from cida import diagnostics
+from cida import selection
 from cida.data import IndexedDataset
 from cida.datasets import make_hours, make_rotating_moons
 from cida.selection import validators
@@ -192,4 +192,4 @@ class TestRefusals:
 
 
 def test_the_names_are_in_the_package():
-    assert diagnostics.VALIDATORS is VALIDATORS
+    assert selection.VALIDATORS is VALIDATORS
