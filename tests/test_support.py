@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from cida.metrics import index_r2
 from cida.spaces import Line, Periodic, Product
-from cida.support import index_r2, measure_target_support
+from cida.support import measure_target_support
 
 
 def column(values):

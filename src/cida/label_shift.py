@@ -1,4 +1,4 @@
-"""Whether the balance of labels moves along the index: told from source labels alone."""
+"""Whether the distribution of labels changes along the index, by source labels alone."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from cida.indexing import evenly_spaced
+from cida.data import IndexedDataset
+from cida.indexing import evenly_spaced, subsample
 from cida.spaces import Space
 
-__all__ = ["LabelShift", "measure_label_shift"]
+__all__ = ["LabelShift", "measure_label_shift", "measure_source_label_shift"]
 
 Array = np.ndarray[Any, Any]
 
 MAX_LABEL_SHIFT_ROWS = 20_000
 N_NEIGHBORHOODS = 50
 N_LABEL_PERMUTATIONS = 50
-MIN_LABEL_SHIFT = 0.05  # of all labels that differ from place to place: less does little harm
+MIN_LABEL_SHIFT = 0.05  # of all labels: a smaller shift does little harm
+MIN_SOURCE_ROWS = 200  # with fewer, a shift cannot be told from chance
 
 
 @dataclass(frozen=True)
 class LabelShift:
     """How far label shares in places along u are from the overall ones, beyond chance.
 
-    ``moves``: the mean over places of ``1/2 sum_c |p_c(place) - p_c|`` for classes, and for numbers
-    the share of V[y] between places, both with what shuffled labels give taken off. ``chance`` is
-    the most that shuffled labels gave. ``low`` and ``high`` are the least and the largest share of
-    the class that moves most (``label``), or mean of y, and ``low_at``, ``high_at`` where.
+    ``shift`` is the mean over places of ``1/2 sum_c |p_c(place) - p_c|`` for classes, and for
+    numbers the share of V[y] between places, both minus what permuted labels give on average.
+    ``max_permuted_shift`` is the largest that permuted labels gave. ``low`` and ``high`` are the
+    smallest and the largest share of the class that changes most (``label``), or mean of y, and
+    ``low_at`` and ``high_at`` the index where they occur.
     """
 
     shift: float
@@ -43,16 +46,31 @@ class LabelShift:
 
     @property
     def is_suspected(self) -> bool:
-        """Whether an encoder that hides u may hide what tells labels apart."""
+        """Whether an encoder that hides u may also hide what tells labels apart."""
         return self.shift > max(MIN_LABEL_SHIFT, self.max_permuted_shift)
+
+    def summary(self) -> str:
+        """How the labels change along u, as part of a sentence."""
+        if self.label is None:
+            return f"{self.shift:.0%} of y's variance in the source lies between places along u"
+        return f"the share of one class in the source goes from {self.low:.0%} to {self.high:.0%}"
+
+
+def measure_source_label_shift(space: Space, dataset: IndexedDataset) -> LabelShift | None:
+    """Measure the shift of a data set's source labels; None without a target or 200 source rows."""
+    rows = dataset.source_rows
+    if len(rows) < MIN_SOURCE_ROWS or len(rows) == len(dataset):
+        return None
+    sample = subsample(rows)
+    return measure_label_shift(space, dataset.u[sample], dataset.y[sample])
 
 
 def measure_label_shift(space: Space, u: Tensor, y: Tensor, seed: int = 0) -> LabelShift:
-    """Compares labels y (class numbers, or one column of numbers) among neighbours along u.
+    """Compare labels y (class codes, or one column of numbers) between places along u.
 
-    Only labelled rows are given: what happens to labels beyond them nobody can see, but where
-    their balance moves inside the source it hardly stops at its edge. Each place is the ``n / 20``
-    rows around one row, so that a few hundred rows are enough to tell.
+    Only labelled rows are given. What happens to labels beyond them is unknown, but a shift inside
+    the source will hardly stop at its edge. Each place is the ``n / 20`` rows around one row, so
+    that a few hundred rows are enough.
     """
     kept_rows = u[:, 0].argsort(stable=True)[evenly_spaced(len(u), MAX_LABEL_SHIFT_ROWS)]
     u, values = u[kept_rows], _label_columns(y[kept_rows])

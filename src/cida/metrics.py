@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 from torch import Tensor
 
 from cida.spaces import Space
 
-__all__ = ["BinScore", "accuracy", "root_mean_squared_error", "score_by_bin"]
+__all__ = ["BinScore", "accuracy", "index_r2", "root_mean_squared_error", "score_by_bin"]
 
 Array = np.ndarray[Any, Any]
 Metric = Callable[[Array, Array], float]
@@ -73,6 +75,20 @@ def root_mean_squared_error(y_true: Array, y_pred: Array) -> float:
         At least 0.
     """
     return float(np.sqrt(np.mean((y_true - y_pred) ** 2)))
+
+
+def index_r2(features: Array, index: Array) -> float:
+    """The share of the index's variance that a ridge regression on the features explains.
+
+    It is fitted on every second row and scored on the others; 0 where it does no better than the
+    mean. ``index`` is the embedded index, shape ``(rows, width)``.
+    """
+    std = features.std(axis=0)
+    scaled = (features - features.mean(axis=0)) / np.where(std > 0, std, 1.0)
+    model = Ridge(alpha=1.0).fit(scaled[::2], index[::2])
+    predicted = model.predict(scaled[1::2]).reshape(-1, index.shape[1])
+    share = r2_score(index[1::2], predicted, multioutput="variance_weighted")
+    return max(0.0, float(share))
 
 
 def score_by_bin(

@@ -1,45 +1,26 @@
-"""How much is left of the index, and how far the target lies from the source."""
+"""How much of the target lies outside the source, and how far."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
 from scipy.spatial import ConvexHull, QhullError
-from sklearn.linear_model import Ridge
-from sklearn.metrics import r2_score
 from torch import Tensor
 
 from cida.indexing import evenly_spaced
 from cida.spaces import Product, Space, is_outside_hull
 
-__all__ = ["TargetSupport", "index_r2", "measure_target_support"]
+__all__ = ["TargetSupport", "measure_target_support"]
 
-Array = np.ndarray[Any, Any]
-MAX_HULL_ROWS = 500  # target rows: each is a linear programme
-
-
-def index_r2(features: Array, index: Array) -> float:
-    """The share of the index's variance that a ridge regression explains, on the other half.
-
-    Every second row is fitted on, the rows between are scored; 0 where it does no better than the
-    mean. ``index`` is the embedded index, shape ``(rows, width)``.
-    """
-    std = features.std(axis=0)
-    scaled = (features - features.mean(axis=0)) / np.where(std > 0, std, 1.0)
-    model = Ridge(alpha=1.0).fit(scaled[::2], index[::2])
-    predicted = model.predict(scaled[1::2]).reshape(-1, index.shape[1])
-    share = r2_score(index[1::2], predicted, multioutput="variance_weighted")
-    return max(0.0, float(share))
+MAX_HULL_ROWS = 500  # target rows: each is a linear program
 
 
 @dataclass(frozen=True)
 class TargetSupport:
     """How much of the target lies outside the source's support, and how far its farthest row is.
 
-    ``farthest`` is the distance to the nearest source row, in the units of u where it is one
+    ``max_distance`` is the distance to the nearest source row, in the units of u where it is one
     number and in those of the space's metric where it is several.
     """
 

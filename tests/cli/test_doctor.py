@@ -95,10 +95,10 @@ def test_json_has_findings_and_figures(fitted, file, capsys):
     code, said, _ = doctor(capsys, fitted, file, "--json")
     assert code == 1
     first, _, last = json.loads(said)["models"]
-    assert first["findings"] == []
-    assert 0 <= first["figures"]["index_told"] < 0.2
-    assert [finding["fault"] for finding in last["findings"]] == ["encoder-collapsed"]
-    assert set(last["findings"][0]) == {"fault", "found", "fix"}
+    assert first["diagnoses"] == []
+    assert 0 <= first["metrics"]["index_share_read"] < 0.2
+    assert [each["code"] for each in last["diagnoses"]] == ["encoder-collapsed"]
+    assert set(last["diagnoses"][0]) == {"code", "evidence", "suggestion", "summary"}
 
 
 def test_a_short_run_is_not_judged(tmp_path, capsys):

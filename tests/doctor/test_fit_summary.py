@@ -19,15 +19,16 @@ from cida.doctor.fit_summary import (
     marginal_label_loss,
     summarize_index,
 )
+from cida.label_shift import LabelShift
 from cida.spaces import Line, Periodic, Product, make_line_space
 
 SETTINGS = {
     "game": "Adversarial",
-    "indexed": True,
-    "adapts": True,
-    "conditional": False,
+    "has_index": True,
+    "is_adaptive": True,
+    "is_conditional": False,
     "uses_head": True,
-    "usual_lambda": 1.0,
+    "default_lambda": 1.0,
     "lambda_d": 1.0,
     "discriminator_steps": 2,
     "ceiling": True,
@@ -35,8 +36,8 @@ SETTINGS = {
     "steps": 1000,
     "learning_rate": 5e-4,
     "weight_decay": 0.0,
-    "own_encoder": False,
-    "index_mode": "auto",
+    "has_custom_encoder": False,
+    "coordinates": "auto",
 }
 
 
@@ -149,7 +150,7 @@ def test_facts_go_to_json_and_back():
         n_source_rows=10,
         n_target_rows=20,
         index_columns=(IndexColumnSummary(1.0, 0.1, 0.2), IndexColumnSummary(None, 0.3, 0.4)),
-        label_shift_summary="",
+        label_shift=LabelShift(0.2, 0.01, 1, 0.05, 0.5, (0.0,), (1.0,)),
         marginal_label_loss=0.69,
         majority_share_far=0.5,
     )
@@ -159,8 +160,8 @@ def test_facts_go_to_json_and_back():
 
 def test_a_number_that_is_not_finite_is_not_known():
     words = FitSummary(**SETTINGS, encoding_std=math.nan, marginal_label_loss=math.inf).to_dict()
-    assert words["encoding_spread"] is None
-    assert words["blind_loss"] is None
+    assert words["encoding_std"] is None
+    assert words["marginal_label_loss"] is None
 
 
 def test_what_a_newer_version_adds_is_passed_over():

@@ -23,7 +23,7 @@ from cida.datasets import (
 )
 from cida.datasets.base import IndexedData
 from cida.discriminators import L2, Histogram
-from cida.doctor.diagnose import DIAGNOSIS_CODES
+from cida.doctor import DIAGNOSIS_CODES
 
 SEED = 110
 QUICK = {"steps": 400, "learning_rate": 2e-3, "random_state": SEED}
@@ -37,7 +37,7 @@ def fitted(world, model, u=None):
         model.fit(world.x, world.training_labels, domain_index=world.u if u is None else u)
     told = [str(w.message) for w in caught if issubclass(w.category, CidaWarning)]
     ended = [words for words in told if words.split(":")[0] in DIAGNOSIS_CODES]
-    assert ended == [str(f) for f in model.diagnoses_ if f.fault != "label-shift"]
+    assert ended == [str(f) for f in model.diagnoses_ if f.code != "label-shift"]
     return model
 
 
@@ -201,7 +201,7 @@ def test_a_planted_fault_is_named_first_and_warned_of(case):
     made = make()
     world, u = made if isinstance(made, tuple) else (made, None)
     findings = fitted(world, model, u).diagnoses_
-    assert [finding.fault for finding in findings][:1] == [fault]
+    assert [finding.code for finding in findings][:1] == [fault]
 
 
 @pytest.mark.parametrize("case", HEALTHY)

@@ -22,7 +22,7 @@ def events(count=100, **figures):
         ceilings = {}
         if "gap" in figures:
             losses["discriminator"], ceilings["discriminator"] = 3.0 - at("gap", time, 0), 3.0
-        names = ("pull", "spread", "gained", "same_far", "same_source")
+        names = ("adversarial_gradient_share", "encoding_std")
         health = {name: at(name, time, None) for name in names if name in figures}
         rate = at("rate", time, 1e-3)
         made.append(Event(10 * (k + 1), 10 * count, 1.0, rate, 1.0, losses, ceilings, health))
@@ -80,14 +80,17 @@ def test_the_start_is_not_counted_as_above_the_ceiling():
 
 def test_the_pull_is_that_of_looks_at_which_the_adversary_was_felt():
     course = TrainingCurve(
-        events(gap=0.0, pull=lambda time: 0.6 if int(100 * time) % 4 == 0 else 0.0)
+        events(
+            gap=0.0,
+            adversarial_gradient_share=lambda time: 0.6 if int(100 * time) % 4 == 0 else 0.0,
+        )
     )
     assert course.active_probe_share() == pytest.approx(0.25, abs=0.02)
     assert course.adversarial_gradient_share() == pytest.approx(0.6)
 
 
 def test_a_run_without_an_adversary_has_no_such_figures():
-    course = TrainingCurve(events(spread=1.0))
+    course = TrainingCurve(events(encoding_std=1.0))
     assert (
         course.index_share_read(),
         course.max_index_share_read(),

@@ -42,7 +42,7 @@ def weak(world):
 def test_a_finding_is_kept_and_warned_of_at_the_line_that_called_fit(weak):
     model, caught = weak
     (finding,) = model.diagnoses_
-    assert finding.fault == "encoder-collapsed"
+    assert finding.code == "encoder-collapsed"
     (warning,) = caught
     assert str(warning.message) == str(finding)
     assert warning.filename == __file__
@@ -148,7 +148,7 @@ def test_a_model_with_labels_everywhere_does_not_lack_a_target(kind):
     data = make_circle(n_domains=6, n_per_domain=60, n_source_domains=6, seed=100)
     model = kind(discriminator=None, **LONG).fit(data.x, data.y, domain_index=data.u)
     assert model.summary_.target_rows == 0
-    assert "too-few-rows" not in [finding.fault for finding in model.diagnoses_]
+    assert "too-few-rows" not in [finding.code for finding in model.diagnoses_]
 
 
 def test_labels_that_move_are_warned_of_once_and_found():
@@ -161,8 +161,8 @@ def test_labels_that_move_are_warned_of_once_and_found():
         model.fit(x, np.where(u <= 1, y, np.nan), domain_index=u)
     told = [str(warning.message) for warning in caught]
     assert sum("y itself seems to depend on domain_index" in words for words in told) == 1
-    assert model.diagnoses_[0].fault == "label-shift"
-    assert "the share of one class in the source goes from" in model.diagnoses_[0].found
+    assert model.diagnoses_[0].code == "label-shift"
+    assert "the share of one class in the source goes from" in model.diagnoses_[0].summary()
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -75,24 +75,28 @@ def two_batches(sources=6, others=10):
 def test_the_pull_is_the_adversarys_share_of_the_gradient_whatever_the_batch_sizes(lambda_d):
     for sizes in ((6, 10), (16, 3)):
         figures = look_at(Pulling(lambda_d), *two_batches(*sizes))
-        assert figures["pull"] == pytest.approx(2 * lambda_d / (2 * lambda_d + 5), abs=1e-6)
+        assert figures["adversarial_gradient_share"] == pytest.approx(
+            2 * lambda_d / (2 * lambda_d + 5), abs=1e-6
+        )
 
 
 def test_the_spread_is_the_root_of_the_mean_variance_of_the_columns():
     source, everyone = two_batches()
     x = torch.cat([source.x, everyone.x])
     expected = math.sqrt(float(x.var(0, correction=0).mean()))
-    assert look_at(Pulling(1.0), source, everyone)["spread"] == pytest.approx(expected, rel=1e-5)
+    assert look_at(Pulling(1.0), source, everyone)["encoding_std"] == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 def test_a_constant_encoding_has_no_spread():
     game = Pulling(1.0)
     nn.init.zeros_(game.encoder.weight)
-    assert look_at(game, *two_batches())["spread"] == 0
+    assert look_at(game, *two_batches())["encoding_std"] == 0
 
 
 def test_what_is_gained_is_the_loss_before_the_adversarys_moves_less_that_after():
-    assert look_at(Pulling(1.0), *two_batches())["gained"] == pytest.approx(5.0 - 3.5)
+    assert look_at(Pulling(1.0), *two_batches())["discriminator_gain"] == pytest.approx(5.0 - 3.5)
 
 
 def test_the_far_rows_are_the_quarter_of_the_target_that_is_farthest_from_the_source():
@@ -102,24 +106,24 @@ def test_the_far_rows_are_the_quarter_of_the_target_that_is_farthest_from_the_so
     x = torch.tensor([[0.0, 1.0] if away else [1.0, 0.0] for away in far])
     everyone = batch_of(x, [1.0 + k for k in range(40)], [False] * 40)
     figures = look_at(Pulling(1.0), source, everyone)
-    assert (figures["same_source"], figures["same_far"]) == (0.5, 1.0)
+    assert (figures["majority_share_source"], figures["majority_share_far"]) == (0.5, 1.0)
     mixed = batch_of(torch.eye(2).repeat(20, 1), [1.0 + k for k in range(40)], [False] * 40)
-    assert look_at(Pulling(1.0), source, mixed)["same_far"] == 0.5
+    assert look_at(Pulling(1.0), source, mixed)["majority_share_far"] == 0.5
 
 
 def test_few_target_rows_and_numbers_as_labels_have_no_most_frequent_class():
     source, everyone = two_batches()
-    assert "same_far" not in look_at(Pulling(1.0), source, everyone)  # 10 target rows
+    assert "majority_share_far" not in look_at(Pulling(1.0), source, everyone)  # 10 target rows
     source, everyone = two_batches(6, 64)
-    assert "same_far" in look_at(Pulling(1.0), source, everyone)
+    assert "majority_share_far" in look_at(Pulling(1.0), source, everyone)
     numbers = batch_of(source.x, [0.0] * 6, [True] * 6, torch.zeros(6, 1))
-    assert "same_far" not in look_at(Pulling(1.0), numbers, everyone)
+    assert "majority_share_far" not in look_at(Pulling(1.0), numbers, everyone)
 
 
 def test_source_only_has_a_spread_and_no_adversary():
     source, everyone = two_batches()
     game = SourceOnly(nn.Linear(2, 3), nn.Linear(3, 2), Line(), index_in_encoder=False)
-    assert set(look_at(game, source, everyone)) == {"spread"}
+    assert set(look_at(game, source, everyone)) == {"encoding_std"}
 
 
 def test_the_share_of_the_most_frequent_class():

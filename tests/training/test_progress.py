@@ -36,7 +36,13 @@ def test_the_bar_shows_the_step_and_the_losses():
     assert "discriminator 3.397 / 3.401" in screen.getvalue()
 
 
-HEALTH = {"spread": 1.234, "pull": 0.62, "gained": 0.01, "same_source": 0.52, "same_far": 0.55}
+HEALTH = {
+    "encoding_std": 1.234,
+    "adversarial_gradient_share": 0.62,
+    "discriminator_gain": 0.01,
+    "majority_share_source": 0.52,
+    "majority_share_far": 0.55,
+}
 HEALTHY = replace(EVENT, step=100, health=HEALTH)
 
 
@@ -73,10 +79,14 @@ def test_a_healthy_event_marks_no_figure():
     ("losses", "health", "words"),
     [
         ({"discriminator": 2.9}, {}, ["index told by z 63%"]),
-        ({"discriminator": 2.9}, {"pull": 0.03}, ["index told by z 63%", "adversary's pull 3%"]),
+        (
+            {"discriminator": 2.9},
+            {"adversarial_gradient_share": 0.03},
+            ["index told by z 63%", "adversary's pull 3%"],
+        ),
         ({"discriminator": 3.9}, {}, ["discriminator 3.900 / 3.401"]),
-        ({}, {"spread": 0.001}, ["spread of z 0.001"]),
-        ({}, {"same_far": 1.0}, ["one class far 100%, source 52%"]),
+        ({}, {"encoding_std": 0.001}, ["spread of z 0.001"]),
+        ({}, {"majority_share_far": 1.0}, ["one class far 100%, source 52%"]),
     ],
 )
 def test_a_figure_out_of_its_range_is_marked_when_it_is_late(losses, health, words):
@@ -107,7 +117,7 @@ def test_where_nobody_looks_the_last_state_is_written_once():
 
 
 def test_a_run_without_an_adversary_shows_what_it_has():
-    plain = replace(EVENT, losses={"prediction": 0.1}, ceilings={}, health={"spread": 2.0})
+    plain = replace(EVENT, losses={"prediction": 0.1}, ceilings={}, health={"encoding_std": 2.0})
     words = [reading.text for reading in make_status_items(plain, plain.health, 2.0)]
     assert words == ["prediction 0.100", "spread of z 2"]
 

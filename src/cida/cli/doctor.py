@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from rich.padding import Padding
 
 from cida.cli.output import print_json
 from cida.doctor.diagnose import final_metrics
+from cida.doctor.doctor_summary import describe_metrics
 from cida.report.patients import FittedRun, read_fitted_runs
 
 __all__ = ["Doctor"]
@@ -54,8 +54,8 @@ def _print_diagnoses(console: Console, fitted_run: FittedRun) -> None:
     console.print(f"[bold]{escape(fitted_run.name)}[/]", soft_wrap=True, highlight=False)
     for finding in fitted_run.diagnoses:
         _print_line(console, f"[bold red]{finding.code}[/]")
-        _print_line(console, escape(finding.evidence), 4)
-        _print_line(console, f"[bold]{escape(finding.suggestion)}[/]", 4)
+        _print_line(console, escape(finding.describe_evidence()), 4)
+        _print_line(console, f"[bold]{escape(finding.describe_suggestion())}[/]", 4)
     skipped_checks = fitted_run.skipped_checks
     if not fitted_run.diagnoses:
         _print_line(
@@ -64,11 +64,11 @@ def _print_diagnoses(console: Console, fitted_run: FittedRun) -> None:
         )
         _print_line(
             console,
-            escape(_format_figures(final_metrics(fitted_run.history, fitted_run.fit_summary))),
+            escape(describe_metrics(final_metrics(fitted_run.history, fitted_run.fit_summary))),
             4,
         )
-    for sentence in skipped_checks:
-        _print_line(console, f"[yellow]not judged:[/] {escape(sentence)}")
+    for check in skipped_checks:
+        _print_line(console, f"[yellow]not judged:[/] {escape(check.summary())}")
 
 
 def _print_line(console: Console, text: str, indent: int = 2) -> None:
@@ -78,16 +78,3 @@ def _print_line(console: Console, text: str, indent: int = 2) -> None:
         console.print(Padding(text, (0, 0, 0, indent)), highlight=False)
     else:  # whole, as one line
         console.print(" " * indent + text, soft_wrap=True, highlight=False)
-
-
-def _format_figures(values: Mapping[str, float]) -> str:
-    templates = {
-        "index_told": "z tells {:.0%} of the index",
-        "pull": "{:.0%} of the gradient in z was the adversary's",
-        "prediction_left": "{:.0%} of the blind prediction loss is left on the source",
-        "same_source": "{:.0%} of the source rows are predicted as one class",
-        "same_far": "{:.0%} of the far target rows",
-    }
-    return ", ".join(
-        text.format(values[name]) for name, text in templates.items() if name in values
-    )

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cida.doctor.data_rules import diagnose_index, diagnose_label_shift, diagnose_row_counts
-from cida.doctor.diagnosis import DIAGNOSIS_CODES, Diagnosis
+from cida.doctor.diagnosis import Diagnosis, SkippedCheck
 from cida.doctor.fit_summary import FitSummary
 from cida.doctor.game_rules import GAME_RULES, diagnose_far_predictions
+from cida.doctor.thresholds import THRESHOLDS
 from cida.doctor.training_curve import TrainingCurve
 from cida.training import Event
 
-__all__ = ["DIAGNOSIS_CODES", "Diagnosis", "diagnose", "final_metrics", "skipped_checks"]
+__all__ = ["diagnose", "final_metrics", "skipped_checks"]
 
-MIN_DIAGNOSIS_STEPS = 200
-MIN_HEALTH_PROBES = 10  # at the game's health
-# Where these are the cause, what is predicted far away says nothing more.
+# Where one of these was found, it explains what is predicted far from the source.
 _CODES_EXPLAINING_PREDICTIONS = ("label-shift", "encoder-collapsed", "lambda-too-large")
 
 
@@ -38,53 +37,54 @@ def diagnose(history: Sequence[Event], summary: FitSummary) -> list[Diagnosis]:
     list of Diagnosis
         What was found.
     """
-    if not summary.has_index or summary.steps < MIN_DIAGNOSIS_STEPS:
+    if not summary.has_index or summary.steps < THRESHOLDS.min_steps:
         return []
     diagnoses = [*diagnose_index(summary), *diagnose_row_counts(summary)]
     if diagnoses:
         return diagnoses
     diagnoses += diagnose_label_shift(summary)
     curve = TrainingCurve(history)
-    if curve.n_probes >= MIN_HEALTH_PROBES:
-        diagnoses += [found for rule in GAME_RULES for found in rule(curve, summary)][:1]
-    if not any(finding.code in _CODES_EXPLAINING_PREDICTIONS for finding in diagnoses):
+    if curve.n_probes >= THRESHOLDS.min_health_probes:
+        diagnoses += [each for rule in GAME_RULES for each in rule(curve, summary)][:1]
+    if not any(each.code in _CODES_EXPLAINING_PREDICTIONS for each in diagnoses):
         diagnoses += diagnose_far_predictions(summary)
     return diagnoses
 
 
-def skipped_checks(history: Sequence[Event], summary: FitSummary) -> list[str]:
-    """What could not be looked at, a sentence each."""
+def skipped_checks(history: Sequence[Event], summary: FitSummary) -> list[SkippedCheck]:
+    """The groups of rules that could not be applied to this run."""
     if not summary.has_index:
-        return ["It was fitted without an index: there is no game to examine."]
-    if summary.steps < MIN_DIAGNOSIS_STEPS:
-        return [f"{summary.steps} steps are too few to judge; it takes {MIN_DIAGNOSIS_STEPS}."]
-    sentences = []
-    if TrainingCurve(history).n_probes < MIN_HEALTH_PROBES:
-        sentences.append("The events have too few health figures to say how the game went.")
+        return [SkippedCheck("no-index", {})]
+    if summary.steps < THRESHOLDS.min_steps:
+        step_counts = {"steps": float(summary.steps), "min_steps": float(THRESHOLDS.min_steps)}
+        return [SkippedCheck("too-few-steps", step_counts)]
+    checks = []
+    n_probes = TrainingCurve(history).n_probes
+    if n_probes < THRESHOLDS.min_health_probes:
+        checks.append(SkippedCheck("too-few-probes", {"n_probes": n_probes}))
     if not summary.is_complete:
-        sentences.append(
-            "The model file says nothing of the rows: index, labels and final figures are unknown."
-        )
-    return sentences
+        checks.append(SkippedCheck("unknown-rows", {}))
+    return checks
 
 
 def final_metrics(history: Sequence[Event], summary: FitSummary) -> dict[str, float]:
     """The main figures of the end of a run, as far as they are known.
 
-    ``index_told`` is the share of u that the adversary reads in z, ``pull`` its share of the
-    gradient in z, ``prediction_left`` the share of the blind prediction loss that is left.
+    ``index_share_read`` is the share of u that the adversary reads in z,
+    ``adversarial_gradient_share`` its share of the gradient in z, ``remaining_loss_share`` the
+    prediction loss as a share of that of the best constant prediction.
     """
     curve = TrainingCurve(history)
     loss = curve.prediction_loss() if history else None
     metrics = {
-        "index_told": curve.index_share_read(0.8) if history else None,
-        "pull": curve.adversarial_gradient_share() if history else None,
+        "index_share_read": curve.index_share_read(0.8) if history else None,
+        "adversarial_gradient_share": curve.adversarial_gradient_share() if history else None,
         "prediction_loss": loss,
-        "prediction_left": loss / summary.marginal_label_loss
+        "remaining_loss_share": loss / summary.marginal_label_loss
         if loss and summary.marginal_label_loss
         else None,
-        "encoding_spread": summary.encoding_std,
-        "same_source": summary.majority_share_source,
-        "same_far": summary.majority_share_far,
+        "encoding_std": summary.encoding_std,
+        "majority_share_source": summary.majority_share_source,
+        "majority_share_far": summary.majority_share_far,
     }
     return {name: value for name, value in metrics.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What is known of a fit beside its events: settings, rows, index and final figures."""
+"""What is known of a fit besides its events: settings, rows, index and final figures."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from cida.indexing import evenly_spaced
 from cida.io.json_decode import decode, from_dict
+from cida.label_shift import LabelShift
 from cida.spaces import Space
 
 __all__ = [
@@ -31,17 +32,17 @@ Array = np.ndarray[Any, Any]
 MAX_INDEX_SUMMARY_ROWS = 20_000
 N_NEIGHBORS = 10
 DENSE_WINDOW_SHARE = 0.01  # of the range of a column
-RIDGE_VARIANCE_SHARE = 0.03  # of the variance of z: narrower directions hardly count
+RIDGE_VARIANCE_SHARE = 0.03  # of the variance of z: directions below it hardly count
 
 
 @dataclass(frozen=True)
 class IndexColumnSummary:
     """One column of u, as the game sees it.
 
-    ``spread`` is the deviation of its coordinate, 1 on a line that was fitted, and None on a
-    circle. ``same`` is the share of its most frequent value. ``crowded`` is the largest share of
-    rows that lie within a hundredth of its range: 0.01 where they are even, near 1 where a few
-    stray values make the range.
+    ``std`` is the standard deviation of its coordinate, 1 on a line that was fitted, and None on
+    a circle. ``mode_share`` is the share of its most frequent value. ``densest_share`` is the
+    largest share of rows within a hundredth of its range: 0.01 where they are evenly spaced, near
+    1 where a few outliers make up the range.
     """
 
     std: float | None
@@ -51,14 +52,14 @@ class IndexColumnSummary:
 
 @dataclass(frozen=True)
 class FitSummary:
-    """What `examine` reads beside the events; no label of the target has gone into it.
+    """What `diagnose` reads beside the events; it is computed without any target label.
 
-    The settings are always known. Below them, None is what an older file does not say or what
-    this model does not have. Losses are those of the prediction: ``blind_loss`` of the best answer
-    that ignores x, ``neighbours_loss`` of the mean label of ten neighbours in x. ``same_source``
-    and ``same_far`` are the shares of the most frequent predicted class among source rows, and in
-    the farthest quarter of the target. ``index_explained`` is the share of V[u] that a straight
-    line reads in z, ``index_in_sight`` that in the directions in which z spreads.
+    The settings are always known. Of the rest, None is what is unknown or does not apply to this
+    model. ``marginal_label_loss`` is the prediction loss of the best constant prediction,
+    ``knn_loss`` that of the mean label of ten neighbors in x. ``majority_share_source`` and
+    ``majority_share_far`` are the shares of the most frequent predicted class among source rows,
+    and in the farthest quarter of the target. ``index_r2`` is the share of V[u] that a linear
+    probe explains by z, ``dominant_index_r2`` that in the directions where z varies most.
     """
 
     game: str
@@ -81,7 +82,7 @@ class FitSummary:
     n_target_rows: int | None = None
     n_classes: int | None = None
     index_columns: tuple[IndexColumnSummary, ...] = ()
-    label_shift_summary: str | None = None  # what moves, in words; empty where nothing does
+    label_shift: LabelShift | None = None
     marginal_label_loss: float | None = None
     knn_loss: float | None = None
     encoding_std: float | None = None
@@ -97,26 +98,29 @@ class FitSummary:
         return self.n_source_rows is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; a number that is not finite is not known."""
-        return {name: _to_json_value(value) for name, value in asdict(self).items()}
+        """JSON values; a number that is not finite becomes None."""
+        values: dict[str, Any] = _to_json_value(asdict(self))
+        return values
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Reads what `words` wrote; what a newer version may add is passed over."""
-        data = decode(dict[str, Any], data, "facts")
+        """Read what `to_dict` returned; fields that a newer version added are ignored."""
+        data = decode(dict[str, Any], data, "summary")
         field_names = {field.name for field in fields(cls)}
         values = {name: value for name, value in data.items() if name in field_names}
         return from_dict(cls, {**values, "index_columns": values.get("index_columns") or []})
 
 
 def _to_json_value(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return [dict(each) for each in value] if isinstance(value, tuple) else value
+    if isinstance(value, dict):
+        return {name: _to_json_value(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return [_to_json_value(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def summarize_index(space: Space, u: Tensor) -> tuple[IndexColumnSummary, ...]:
-    """What can be said of each column of u; of very many rows, evenly spaced ones count."""
+    """Summarize each column of u; of very many rows, evenly spaced ones are used."""
     u = u[evenly_spaced(len(u), MAX_INDEX_SUMMARY_ROWS)].double()
     coordinates = space.metric_coordinates(u)
     columns = []
@@ -151,8 +155,8 @@ def marginal_label_loss(y: Tensor, weight: Tensor) -> float:
 def knn_loss(x: Tensor, y: Tensor) -> float:
     """The mean loss where each row is predicted by the ten rows nearest in x, itself left out.
 
-    Their class shares, with one more row of the overall shares so that none is 0; for numbers
-    their mean. Far from the best model, but labels that it tells can be told.
+    Classes are predicted by the neighbors' shares, with one more row of the overall shares so that
+    none is 0, and numbers by the neighbors' mean. A trained model should not do much worse.
     """
     points = x.flatten(1).double().nan_to_num().numpy()
     n_neighbors = min(N_NEIGHBORS, len(points) - 1)
@@ -167,11 +171,11 @@ def knn_loss(x: Tensor, y: Tensor) -> float:
 
 
 def dominant_index_r2(z: Array, index: Array) -> float:
-    """The share of the index's variance in the directions in which z spreads, on the other half.
+    """The share of V[u] that a ridge regression explains in the directions where z varies most.
 
-    As `explained_share`, but z is taken as it is, and the ridge is 0.03 of its whole variance. What
-    an encoder hides it leaves in directions much narrower than that: a discriminator that plays
-    its part sees what is left in the wide ones.
+    As `cida.metrics.index_r2`, but z is not standardized and the ridge is 0.03 of its whole
+    variance. What an encoder hides remains in directions much narrower than that; what remains in
+    the wide ones a capable discriminator would see.
     """
     z = z - z.mean(axis=0)
     rms = float(np.sqrt((z**2).sum(axis=1).mean()))
@@ -184,7 +188,7 @@ def dominant_index_r2(z: Array, index: Array) -> float:
 
 
 def _drop_self(neighbors: Array) -> Array:
-    """Each row's neighbours but itself; among rows that are equal it may not come first."""
+    """Each row's neighbors without itself, which need not come first among equal rows."""
     is_self = neighbors == np.arange(len(neighbors))[:, None]
     is_self[~is_self.any(1), -1] = True
     others: Array = neighbors[~is_self].reshape(len(neighbors), -1)

@@ -63,16 +63,13 @@ class TrainingCurve:
 
     def active_probe_share(self) -> float | None:
         """The share of looks, after the first quarter, at which the encoder felt the adversary."""
-        gradient_shares = self.health_values("pull", 0.25)
-        return (
-            sum(pull > 0 for pull in gradient_shares) / len(gradient_shares)
-            if gradient_shares
-            else None
-        )
+        shares = self.health_values("adversarial_gradient_share", 0.25)
+        return sum(share > 0 for share in shares) / len(shares) if shares else None
 
     def adversarial_gradient_share(self) -> float | None:
         """The median share of the gradient in z that is the adversary's, while it is felt."""
-        return _median(pull for pull in self.health_values("pull", 0.5) if pull > 0)
+        shares = self.health_values("adversarial_gradient_share", 0.5)
+        return _median(share for share in shares if share > 0)
 
     # --- the prediction --------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from cida.data import IndexedDataset
-from cida.doctor.diagnose import Diagnosis, diagnose
+from cida.doctor.diagnose import diagnose
+from cida.doctor.diagnosis import Diagnosis
 from cida.doctor.fit_summary import (
     FitSummary,
     dominant_index_r2,
@@ -19,13 +20,13 @@ from cida.doctor.fit_summary import (
     marginal_label_loss,
     summarize_index,
 )
-from cida.estimators.balance import describe_label_shift
 from cida.estimators.inputs import CidaWarning, caller_stacklevel
 from cida.games import Game, get_game_class
 from cida.indexing import evenly_spaced
 from cida.io.json_decode import from_dict
+from cida.label_shift import measure_source_label_shift
+from cida.metrics import index_r2
 from cida.spaces import Space
-from cida.support import index_r2
 from cida.training.round_probe import FAR_ROWS_SHARE, majority_share
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def collect_settings(
     is_custom_game = parameters["game"] is None
     game = Game if is_custom_game else get_game_class(parameters["game"])
     return {
-        "game": "own" if is_custom_game else game.__name__,
+        "game": parameters["game"] if isinstance(parameters["game"], str) else "custom",
         "has_index": has_index,
         "is_adaptive": parameters["discriminator"] is not None,
         "is_conditional": game.conditional,
@@ -99,8 +100,8 @@ def read_summary(header: Mapping[str, Any]) -> FitSummary:
 
 
 def read_diagnoses(header: Mapping[str, Any]) -> list[Diagnosis]:
-    """The findings in a model file's header."""
-    return [from_dict(Diagnosis, words) for words in header.get("findings") or ()]
+    """The diagnoses in a model file's header."""
+    return [Diagnosis.from_dict(each) for each in header.get("findings") or ()]
 
 
 @torch.no_grad()
@@ -118,7 +119,7 @@ def summarize_fit(model: CIDAEstimator, dataset: IndexedDataset) -> FitSummary:
         "n_target_rows": len(targets),
         "n_classes": model._output_width() if source.has_classes else None,
         "index_columns": summarize_index(model.space_, dataset.u),
-        "label_shift_summary": describe_label_shift(model.space_, dataset),
+        "label_shift": measure_source_label_shift(model.space_, dataset),
         "marginal_label_loss": marginal_label_loss(source.y, source.weight),
         "knn_loss": _neighbor_loss(source.x, source.y),
     }

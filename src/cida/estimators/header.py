@@ -41,7 +41,7 @@ class HeaderDict(TypedDict, total=False):
     labels: dict[str, Any]
     choices: dict[str, Any]
     facts: dict[str, Any] | None
-    findings: list[dict[str, str]]
+    findings: list[dict[str, Any]]
     networks: dict[str, Any]
 
 

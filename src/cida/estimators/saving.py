@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import warnings
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +68,7 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
         "labels": model._label_state(),
         "choices": {k: to_json_value(v) for k, v in vars(model.plan_).items()},
         "facts": model.summary_.to_dict(),
-        "findings": [asdict(finding) for finding in model.diagnoses_],
+        "findings": [diagnosis.to_dict() for diagnosis in model.diagnoses_],
         "networks": {
             name: network_config(getattr(model.game_, name))
             for name in ("encoder", "predictor")

@@ -15,10 +15,10 @@ from cida.estimators.expected import estimate_dataset_score
 from cida.estimators.table import TableModel
 from cida.indexing import subsample
 from cida.label_shift import LabelShift, measure_label_shift
-from cida.metrics import root_mean_squared_error
+from cida.metrics import index_r2, root_mean_squared_error
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS, Snapshot
 from cida.selection.expected_score import ExpectedScore
-from cida.support import TargetSupport, index_r2, measure_target_support
+from cida.support import TargetSupport, measure_target_support
 from cida.tables import EncodedTable, Schema
 
 __all__ = [

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from cida.doctor.diagnose import Diagnosis, diagnose, final_metrics, skipped_checks
+from cida.doctor.diagnose import diagnose, final_metrics, skipped_checks
+from cida.doctor.diagnosis import Diagnosis, SkippedCheck
 from cida.doctor.fit_summary import FitSummary
 from cida.estimators import loading
 from cida.estimators.checkup import read_diagnoses, read_summary
@@ -53,13 +54,13 @@ class FittedRun:
         """Everything that is said of it, as JSON values."""
         return {
             "run": self.name,
-            "findings": [asdict(finding) for finding in self.diagnoses],
-            "unjudged": self.skipped_checks,
-            "figures": final_metrics(self.history, self.fit_summary),
+            "diagnoses": [{**each.to_dict(), "summary": each.summary()} for each in self.diagnoses],
+            "skipped_checks": [each.to_dict() for each in self.skipped_checks],
+            "metrics": final_metrics(self.history, self.fit_summary),
         }
 
     @property
-    def skipped_checks(self) -> list[str]:
+    def skipped_checks(self) -> list[SkippedCheck]:
         """What could not be looked at; of a file alone, only what nobody looked at before."""
         if not self.history and self.fit_summary.is_complete:
             return []

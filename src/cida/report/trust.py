@@ -198,13 +198,13 @@ def build_doctor_section(task: TaskView) -> Section | None:
                 {
                     "method": method.title,
                     "fault": fault,
-                    "found": first.evidence,
-                    "what to change": first.suggestion,
+                    "found": first.describe_evidence(),
+                    "what to change": first.describe_suggestion(),
                     "trainings": count,
                 }
             )
         skipped_checks = dict.fromkeys(
-            sentence for _, p in fitted_runs for sentence in p.skipped_checks
+            check.summary() for _, p in fitted_runs for check in p.skipped_checks
         )
         for sentence in skipped_checks:
             methods_by_check.setdefault(sentence, []).append(method.title)

@@ -69,22 +69,22 @@ def make_status_items(
     ]
     if index_share is not None:
         items.append(StatusItem(f"index told by z {index_share:.0%}", not reads_index))
-    if (gradient_share := health.get("pull")) is not None:
+    if (gradient_share := health.get("adversarial_gradient_share")) is not None:
         items.append(
             StatusItem(
                 f"adversary's pull {gradient_share:.0%}",
                 not (reads_index and gradient_share < MIN_ADVERSARIAL_GRADIENT_SHARE),
             )
         )
-    if (encoding_std := health.get("spread")) is not None:
+    if (encoding_std := health.get("encoding_std")) is not None:
         items.append(
             StatusItem(
                 f"spread of z {encoding_std:.3g}",
                 encoding_std > MIN_RELATIVE_ENCODING_STD * max_encoding_std,
             )
         )
-    if (far_share := health.get("same_far")) is not None:
-        source_share = health["same_source"]
+    if (far_share := health.get("majority_share_far")) is not None:
+        source_share = health["majority_share_source"]
         is_collapsed = (
             far_share >= MAX_MAJORITY_SHARE_FAR
             and source_share <= MAX_MAJORITY_SHARE_SOURCE
@@ -152,7 +152,7 @@ class ProgressBar:
         if self.task is None:
             self.task = self.progress.add_task(self.title, total=event.steps)
         self.health = event.health or self.health
-        self.max_encoding_std = max(self.max_encoding_std, self.health.get("spread", 0.0))
+        self.max_encoding_std = max(self.max_encoding_std, self.health.get("encoding_std", 0.0))
         self.progress.items = make_status_items(event, self.health, self.max_encoding_std)
         self.progress.update(self.task, completed=event.step)
 

@@ -85,18 +85,19 @@ class RoundProbe:
     def metrics(self) -> dict[str, float]:
         """What can be said of this round; which figures there are depends on the game.
 
-        ``spread``: ``sqrt(mean_j V[z_j])``, 0 where all rows have the same encoding. ``pull``:
-        ``g_a / (g_a + g_p)``, where g_p is the mean length of the prediction's gradient in z over
-        source rows, and g_a that of the adversary's over the others: 0 where the encoder does not
-        feel it, 1 where it feels nothing else. ``gained``: how far the adversary's moves lowered
-        its loss on the rows of the round. ``same_source`` and ``same_far``: the share of the most
-        frequent predicted class among source rows, and among the far target rows.
+        ``encoding_std``: ``sqrt(mean_j V[z_j])``, 0 where all rows have the same encoding.
+        ``adversarial_gradient_share``: ``g_a / (g_a + g_p)``, where g_p is the mean length of the
+        prediction's gradient in z over source rows, and g_a that of the adversary's over the
+        others: 0 where the encoder does not feel it, 1 where it feels nothing else.
+        ``discriminator_gain``: how far the adversary's moves lowered its loss on the rows of the
+        round. ``majority_share_source`` and ``majority_share_far``: the share of the most frequent
+        predicted class among source rows, and among the far target rows.
         """
         if self.z is None:
             return {}
-        metrics = {"spread": float(self.z.detach().var(0, correction=0).mean().sqrt())}
+        metrics = {"encoding_std": float(self.z.detach().var(0, correction=0).mean().sqrt())}
         if self.last_losses:
-            metrics["gained"] = sum(
+            metrics["discriminator_gain"] = sum(
                 self.first_losses[name] - last for name, last in self.last_losses.items()
             )
         if self.encoded_rows == "both":
@@ -109,7 +110,7 @@ class RoundProbe:
             return {}
         length = self.z.grad.norm(dim=1)
         prediction, total = float(length[: len(self.source)].sum()), float(length.sum())
-        return {"pull": 1 - prediction / total} if total > 0 else {}
+        return {"adversarial_gradient_share": 1 - prediction / total} if total > 0 else {}
 
     def _majority_shares(self) -> dict[str, float]:
         assert self.z is not None
@@ -125,8 +126,8 @@ class RoundProbe:
         distance = self.game.space.distance(self.pooled.u[target], self.source.u).amin(1)
         farthest = target[distance.topk(n_far).indices]
         return {
-            "same_source": majority_share(predicted_classes[: len(self.source)]),
-            "same_far": majority_share(predicted_classes[len(self.source) :][farthest]),
+            "majority_share_source": majority_share(predicted_classes[: len(self.source)]),
+            "majority_share_far": majority_share(predicted_classes[len(self.source) :][farthest]),
         }
 
 
