@@ -78,4 +78,4 @@ $(VENV)/.installed-test: $(VENV)/.installed
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
-		docs/_build docs/gallery
+		docs/_build docs/gallery docs/api/generated

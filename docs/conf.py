@@ -18,16 +18,25 @@ copyright = "the cida authors, MIT licence"  # noqa: A001 - the name that Sphinx
 release = version = __version__
 
 extensions = [
-    "house_docstrings",
     "links_to_the_repository",
     "math_in_mathml",
     "myst_parser",
+    "numpydoc",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_ext", "gallery/*.ipynb", "gallery/*.py", "sg_execution_times.rst"]
+templates_path = ["_templates"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_templates",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+    "sg_execution_times.rst",
+]
 nitpicky = True
 
 # --- Markdown: the same files are read on GitHub ------------------------------------------------
@@ -59,7 +68,11 @@ html_theme_options = {
 }
 copybutton_exclude = ".linenos, .gp, .go"
 
-# --- the reference ------------------------------------------------
+# --- the reference: a page for each public package, of what it lists in __all__ ------------------
+
+autosummary_ignore_module_all = False
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
 
 default_role = "literal"  # docstrings say `Name` for a name in the code
 autodoc_member_order = "bysource"
@@ -69,10 +82,8 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 nitpick_ignore_regex = [
     # other libraries, whose pages are not fetched, and types that signatures name in passing
-    (r"py:.*", r"(torch|nn|numpy|collections|os|sklearn)\..*"),
-    (r"py:class", r"cida\.\w+\.\w+\.(A|M|Along|Bins|CIDAEstimator|Column|Dataset|View)"),
-    (r"py:class", r"cida\.batch\.(Batch|Rows)|Callback|CIDAEstimator"),
-    (r"py:class", r"cida\.(diagnostics|training)\.\w+\.(Candidate|Event|Facts|Field|Support)"),
+    (r"py:.*", r"(torch|nn|numpy|collections|os|sklearn|pathlib)\..*"),
+    (r"py:class", r"cida\.\w+\.\w+\.\w+"),  # not public: it has no page
 ]
 python_maximum_signature_line_length = 90
 
@@ -96,3 +107,14 @@ sphinx_gallery_conf = {
     "backreferences_dir": None,
     "abort_on_example_error": True,
 }
+
+
+def skip_member(app, what, name, member, skip, options):
+    """Leave out what torch and scikit-learn add to every class of theirs."""
+    is_routing = name.startswith("set_") and name.endswith("_request")
+    return True if is_routing or name in ("forward", "extra_repr") else None
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("autodoc-skip-member", skip_member)

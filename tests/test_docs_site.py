@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 def site(tmp_path_factory):
     """Built as `make docs` does, of a copy, since the gallery is written beside the pages."""
     room = tmp_path_factory.mktemp("site")
-    made = shutil.ignore_patterns("_build", "gallery")
+    made = shutil.ignore_patterns("_build", "gallery", "generated")
     shutil.copytree(ROOT / "docs", room / "docs", ignore=made)
     for name in ("examples", "tests"):  # what pages link to
         shutil.copytree(ROOT / name, room / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -67,7 +67,7 @@ _HOMES = {
     "cida.estimators": ("CIDAClassifier", "CIDARegressor", "CIDASearch", "CidaWarning"),
     "cida.estimators.loading": ("load",),
     "cida.estimators.saving": ("ModelFileError",),
-    "cida.distributed": ("together",),
+    "cida.distributed": ("process_group",),
     "cida.training": ("resumable",),
     "cida.spaces": ("Line", "Periodic", "Product", "Space"),
 }

@@ -133,12 +133,34 @@ def normalized_hsic(a: Tensor, b: Tensor) -> Tensor:
 
 
 def centered_distances(rows: Tensor) -> Tensor:
-    """The U-centred distances at norm 1: `distance_correlation` is their inner product."""
+    """The U-centred distances at norm 1: `distance_correlation` is their inner product.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (n, p)
+        At least four rows.
+
+    Returns
+    -------
+    Tensor of shape (n, n)
+        A symmetric matrix with zeros on its diagonal.
+    """
     return _unit_u_center(_distances(rows))
 
 
 def centered_kernel(rows: Tensor) -> Tensor:
-    """The U-centred kernel at norm 1: `normalized_hsic` is their inner product."""
+    """The U-centred kernel at norm 1: `normalized_hsic` is their inner product.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (n, p)
+        At least four rows.
+
+    Returns
+    -------
+    Tensor of shape (n, n)
+        A symmetric matrix with zeros on its diagonal.
+    """
     return _unit_u_center(_kernel(rows))
 
 

@@ -1,4 +1,4 @@
-"""Words for people: jobs that failed, and names that were misspelt."""
+"""Exceptions and warnings, and the wording of messages: misspelt names, causes of failures."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ MAX_CAUSE_CHARACTERS = 200  # letters
 
 
 class CidaWarning(UserWarning):
-    """Something in the data that the user should know about, though training can go on."""
+    """Something about the data that the user should know, though training can continue."""
 
 
 class CommandError(Exception):
-    """What was asked for was right and could not be done; the message says why and what to do."""
+    """A command was valid but could not be carried out; the message says why and what to do."""
 
 
 def closest_match(name: str, names: Iterable[str]) -> str | None:

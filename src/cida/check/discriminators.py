@@ -64,7 +64,20 @@ def make_settings() -> Iterator[CheckSetting]:
 def check_discriminator(
     kind: type[Discriminator], spaces: Collection[str] = ("line", "circle", "two columns")
 ) -> list[CheckResult]:
-    """Every check in every space; the class must be constructible without arguments."""
+    """Run every check of a discriminator, on each space.
+
+    Parameters
+    ----------
+    kind : type
+        A subclass of `Discriminator` whose arguments have defaults.
+    spaces : collection of str, default ("line", "circle", "two columns")
+        Which of these spaces to use.
+
+    Returns
+    -------
+    list of CheckResult
+        One for each check and space.
+    """
     with seeded(0):
         return [
             run_check(test, setting.name, partial(test, kind, setting))

@@ -28,7 +28,18 @@ __all__ = ["check_game"]
 
 
 def check_game(kind: type[Game]) -> list[CheckResult]:
-    """Every check on a small world; the game is made by its ``assemble``."""
+    """Run every check of a game, on a small data set.
+
+    Parameters
+    ----------
+    kind : type
+        A subclass of `Game`; it is made by its ``assemble``.
+
+    Returns
+    -------
+    list of CheckResult
+        One for each check.
+    """
     with seeded(0):
         return [run_check(test, "small world", partial(test, kind)) for test in GAME_CHECKS]
 

@@ -21,7 +21,7 @@ MAX_CONCENTRATION = 2 / VARIANCE_FLOOR
 
 
 class VonMises(Discriminator):
-    """``L_d = log I_0(|eta|) - eta . (cos u, sin u) + 1/2 log 2 pi``: a von Mises distribution.
+    """``L_d = log I_0(|eta|) - eta^T (cos u, sin u) + 1/2 log 2 pi``: a von Mises distribution.
 
     One for each `Periodic` column, in the natural parameters ``eta = kappa (cos mu, sin mu)``: the
     loss is convex in them, they have no jump, and ``eta = 0`` is the uniform distribution. Each
