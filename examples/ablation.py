@@ -112,7 +112,7 @@ def table_changes(task: str) -> dict[str, Recipe]:
     return {
         "histogram head": best,
         "no game (lambda_d = 0)": best.with_settings(lambda_d=0.0),
-        "all source rows count the same (nearness = 1)": best.with_settings(nearness=1.0),
+        "all source rows count the same (nearness = 1)": best.with_settings(proximity=1.0),
         "no weight decay": best.with_settings(weight_decay=0.0),
         "a predictor of one hidden layer": best.with_settings(predictor_hidden=(64,)),
         "no windows": no_windows,
@@ -129,7 +129,7 @@ def ladder_changes(task: str) -> dict[str, Recipe]:
         "lambda_d = 10": best.with_settings(lambda_d=10.0),
         "1 discriminator step": best.with_settings(discriminator_steps=1),
         "5 discriminator steps": best.with_settings(discriminator_steps=5),
-        "no weight averaging": best.with_settings(averaging=0.0),
+        "no weight averaging": best.with_settings(ema_decay=0.0),
         "gradient penalty of weight 1": best.with_settings(game=GradientPenalty),
         "gradient penalty of weight 10": best.with_settings(game=StrongPenalty),
         "no ceiling": best.with_settings(ceiling=False),
@@ -164,11 +164,11 @@ CHANGES = {
         "the game on its own": ALONE,
         "in the moving frame": ALONE.with_settings(coordinates="moving-frame"),
         "no ceiling": ALONE.with_settings(ceiling=False),
-        "no weight averaging": ALONE.with_settings(averaging=0.0),
-        "no ceiling, no weight averaging": ALONE.with_settings(ceiling=False, averaging=0.0),
+        "no weight averaging": ALONE.with_settings(ema_decay=0.0),
+        "no ceiling, no weight averaging": ALONE.with_settings(ceiling=False, ema_decay=0.0),
         "constant learning rate": ALONE.with_settings(schedule="constant"),
         "constant learning rate, no weight averaging": ALONE.with_settings(
-            schedule="constant", averaging=0.0
+            schedule="constant", ema_decay=0.0
         ),
         "E(x, u) in place of E(x)": ALONE.with_settings(coordinates="learned"),
         "curriculum over 70 % of the steps": ALONE.with_settings(curriculum=0.7),
@@ -187,7 +187,7 @@ CHANGES = {
         "u on a line": BEST.with_settings(space=Line()),
         "learning rate 1e-4": BEST.with_settings(learning_rate=1e-4),
         "1 discriminator step": BEST.with_settings(discriminator_steps=1),
-        "no weight averaging": BEST.with_settings(averaging=0.0),
+        "no weight averaging": BEST.with_settings(ema_decay=0.0),
         "PCIDA": PCIDA,
         "PCIDA, u through the ReLUs alone": with_networks(PCIDA, NoDirectIndex),
         "the paper's networks (steady)": STEADY,

@@ -3,7 +3,7 @@ Expected accuracy against the truth, round the clock
 ====================================================
 
 Classes swing once a day, and 24 o'clock is 0 again. Labels exist from 9 to 17. How right is the
-model by night? ``expected_accuracy`` says so without a label from there; here the truth is known.
+model by night? ``expected_score`` says so without a label from there; here the truth is known.
 """
 
 import warnings
