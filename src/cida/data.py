@@ -31,6 +31,8 @@ class Batch:
         the index distribution as the sampler draws it.
     row_ids : Tensor of int
         Number of each row in the data set.
+    global_rows : int, optional
+        Number of rows of the whole batch where several processes share it.
     """
 
     x: Tensor
@@ -39,6 +41,7 @@ class Batch:
     labelled: Tensor
     weight: Tensor
     row_ids: Tensor
+    global_rows: int | None = None
 
     def __len__(self) -> int:
         return len(self.x)

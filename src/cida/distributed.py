@@ -17,8 +17,6 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
-from cida.board import Board, shared_board
-
 __all__ = [
     "all_reduce_mean",
     "any_rank",
@@ -30,6 +28,7 @@ __all__ = [
     "rank_device",
     "rank_seed",
     "shard",
+    "sum_over_ranks",
     "world_size",
 ]
 
@@ -37,7 +36,6 @@ RANK_SEED_STRIDE = (
     1_000_003  # between the seeds of ranks: what is drawn on the fly differs from rank to rank
 )
 _group_numbers = itertools.count()  # that ranks came together
-_boards: list[Board] = []  # the one that is in use, if ranks have one
 
 
 @contextmanager
@@ -58,14 +56,10 @@ def process_group() -> Iterator[None]:
         world_size=env_world_size,
     )
     try:
-        if (board := shared_board(rank(), world_size())) is not None:
-            _boards.append(board)
         yield
         # A rank that leaves while another still sends would abort it.
         dist.barrier()
     finally:
-        while _boards:
-            _boards.pop().leave()
         dist.destroy_process_group()
 
 
@@ -89,47 +83,51 @@ def shard(row_ids: Tensor) -> Tensor:
     return row_ids if world_size() == 1 else row_ids[rank() :: world_size()]
 
 
-def mean_over_ranks(values: Tensor, weights: Tensor | None = None) -> Tensor:
-    """``sum w v / sum w`` over the rows of all ranks; without rows it is 0.
+def mean_over_ranks(
+    values: Tensor, weights: Tensor | None = None, total: float | None = None
+) -> Tensor:
+    """This rank's part of ``sum w v / sum w`` over the rows of all ranks; without rows it is 0.
 
-    Its value is that of all ranks, so that all of them decide alike, and its gradient is that of
-    this rank's rows, so many fold as there are ranks: the mean of the ranks' gradients is that of
-    the whole. Each rank may have another number of rows.
+    The mean of the ranks' parts is the mean of all rows, and the mean of their gradients is its
+    gradient, however many rows each rank has: `all_reduce_mean` makes both. ``total`` is
+    ``sum w`` over all ranks; it is asked for here if it is not given.
     """
     if world_size() == 1:
         if weights is None:
             return values.mean()
         return (values * weights).sum() / weights.sum().clamp(min=1)
-    total = values.sum() if weights is None else (values * weights).sum()
-    weight_sum = len(values) if weights is None else weights.sum().item()
-    sums = torch.tensor([total.item(), weight_sum], dtype=torch.float64)
-    _all_reduce_sum(sums)
-    value, total_weight = sums.tolist()
-    total_weight = max(1.0, total_weight)
-    own_share: Tensor = total * (world_size() / total_weight)
-    return own_share.add(value / total_weight - own_share.item())
+    if total is None:
+        (total,) = sum_over_ranks(len(values) if weights is None else float(weights.sum()))
+    own_sum = values.sum() if weights is None else (values * weights).sum()
+    return own_sum * (world_size() / max(1.0, total))
 
 
 def all_reduce_mean(tensors: Iterable[Tensor]) -> None:
-    """Puts the mean over ranks into each of these tensors."""
+    """Puts the mean over ranks into each of these tensors, in one exchange."""
     tensor_list = list(tensors)
     if world_size() == 1 or not tensor_list:
         return
-    flat = torch.cat([tensor.reshape(-1) for tensor in tensor_list])
-    _all_reduce_sum(flat)
+    flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensor_list])
+    dist.all_reduce(flat)
     flat /= world_size()
     parts = torch.split(flat, [tensor.numel() for tensor in tensor_list])
-    means = [part.view_as(tensor) for tensor, part in zip(tensor_list, parts, strict=True)]
-    torch._foreach_copy_(tensor_list, means)
+    with torch.no_grad():
+        for tensor, part in zip(tensor_list, parts, strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+
+def sum_over_ranks(*numbers: float) -> list[float]:
+    """The sum over ranks of each of these numbers, in one exchange."""
+    if world_size() == 1:
+        return list(numbers)
+    sums = torch.tensor(numbers, dtype=torch.float64)
+    dist.all_reduce(sums)
+    return sums.tolist()
 
 
 def any_rank(flag: bool) -> bool:
     """Whether the flag is true on any rank."""
-    if world_size() == 1:
-        return flag
-    total = torch.tensor(float(flag))
-    _all_reduce_sum(total)
-    return bool(total)
+    return sum_over_ranks(flag)[0] > 0
 
 
 def common_to_ranks(numbers: Iterable[int]) -> set[int]:
@@ -140,14 +138,6 @@ def common_to_ranks(numbers: Iterable[int]) -> set[int]:
     numbers_by_rank: list[set[int]] = [set()] * world_size()
     dist.all_gather_object(numbers_by_rank, own_numbers)
     return set.intersection(*numbers_by_rank)
-
-
-def _all_reduce_sum(numbers: Tensor) -> None:
-    """Puts the sum over ranks into this tensor."""
-    if _boards and not numbers.is_cuda:
-        _boards[-1].add(numbers)
-    else:
-        dist.all_reduce(numbers)
 
 
 def rank_seed(seed: int) -> int:

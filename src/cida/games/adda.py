@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cida.data import Batch
-from cida.distributed import any_rank, mean_over_ranks
-from cida.games.base import GameParts, Move, eval_mode, freeze
-from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier
-from cida.games.minimax import MinimaxGame
+from cida.distributed import any_rank, mean_over_ranks, sum_over_ranks, world_size
+from cida.games.base import Move, PredictionLoss, cross_entropy, eval_mode, freeze
+from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier, BinaryDomainGame
+from cida.spaces import Space
 
 __all__ = ["ADDA"]
 
 
-class ADDA(MinimaxGame[BinaryDomainClassifier]):
+class ADDA(BinaryDomainGame):
     """First ``min_{E,F} V_p``; then E_s = E is frozen, and ``min_E -log P(D(E(x^t)) = source)``.
 
     Adversarial discriminative domain adaptation (Tzeng et al., CVPR 2017): the target's encoder
@@ -29,21 +28,52 @@ class ADDA(MinimaxGame[BinaryDomainClassifier]):
 
     Parameters
     ----------
-    *players : Any
-        As for `DANN`.
-    **settings : Any
-        As for `DANN`.
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    discriminator : BinaryDomainClassifier
+        D, source against target.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the discriminator in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above log 2.
     """
 
     pretraining_share = 0.5  # the share of the rounds before the target's turn
 
-    def __init__(self, *players: Any, **settings: Any) -> None:
-        super().__init__(*players, **settings)
+    def __init__(
+        self,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        discriminator: BinaryDomainClassifier,
+        space: Space,
+        prediction_loss: PredictionLoss = cross_entropy,
+        index_in_encoder: bool = True,
+        lambda_d: float = 1.0,
+        discriminator_steps: int = 2,
+        ceiling: bool = True,
+    ) -> None:
+        super().__init__(
+            encoder,
+            predictor,
+            discriminator,
+            space,
+            prediction_loss,
+            index_in_encoder,
+            lambda_d,
+            discriminator_steps,
+            ceiling,
+        )
         self.source_encoder: nn.Module | None = None
-
-    @classmethod
-    def make_adversary(cls, parts: GameParts) -> BinaryDomainClassifier:
-        return BinaryDomainClassifier(parts.build_adversary(1))
 
     def set_progress(self, fraction: float) -> None:
         if fraction >= self.pretraining_share and self.source_encoder is None:
@@ -85,7 +115,8 @@ class ADDA(MinimaxGame[BinaryDomainClassifier]):
         value = self.discriminator.score(logits, is_target_row).detach()
         # Inverted labels: the loss of calling target rows source rows.
         inverted_loss = mean_over_ranks(nn.functional.softplus(logits[is_target_row]))
-        is_below_ceiling = not self.ceiling or float(value) < BINARY_CEILING
+        mean_value = sum_over_ranks(float(value))[0] / world_size()
+        is_below_ceiling = not self.ceiling or mean_value < BINARY_CEILING
         yield Move(
             "encoder",
             {"encoder": self.lambda_d * (inverted_loss if is_below_ceiling else 0 * inverted_loss)},

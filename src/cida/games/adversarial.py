@@ -75,6 +75,6 @@ class Adversarial(MinimaxGame[Discriminator]):
         yield from self.minimax_moves(
             {"predictor": self.mean_prediction_loss(z_source, source)},
             self.discriminator_input(z, pooled),
-            lambda seen: mean_over_ranks(head.score(head(seen), target)),
-            mean_over_ranks(head.marginal_loss(target)),
+            lambda seen: mean_over_ranks(head.score(head(seen), target), total=pooled.global_rows),
+            mean_over_ranks(head.marginal_loss(target), total=pooled.global_rows),
         )

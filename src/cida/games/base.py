@@ -354,7 +354,8 @@ class Game(nn.Module, ABC):
         Tensor
             One number.
         """
-        return mean_over_ranks(batch.weight * self.prediction_loss(self.predictor(z), batch.y))
+        row_losses = batch.weight * self.prediction_loss(self.predictor(z), batch.y)
+        return mean_over_ranks(row_losses, total=batch.global_rows)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What ADDA, CUA and DANN share: a discriminator between two groups of rows."""
+"""What ADDA, CUA and DANN share: an adversary that tells two groups of rows apart."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import math
 
 from torch import Tensor, nn
 
-from cida.distributed import mean_over_ranks
+from cida.distributed import mean_over_ranks, sum_over_ranks, world_size
+from cida.games.base import GameParts
+from cida.games.minimax import MinimaxGame
 
-__all__ = ["BINARY_CEILING", "BinaryDomainClassifier", "balanced_mean"]
+__all__ = ["BINARY_CEILING", "BinaryDomainClassifier", "BinaryDomainGame", "balanced_mean"]
 
 # The loss of the best constant prediction, where both groups have the same weight.
 BINARY_CEILING = math.log(2)
@@ -40,7 +42,21 @@ class BinaryDomainClassifier(nn.Module):
         return balanced_mean(row_losses, second)
 
 
+class BinaryDomainGame(MinimaxGame[BinaryDomainClassifier]):
+    """A minimax game whose adversary is a `BinaryDomainClassifier`."""
+
+    @classmethod
+    def make_adversary(cls, parts: GameParts) -> BinaryDomainClassifier:
+        return BinaryDomainClassifier(parts.build_adversary(1))
+
+
 def balanced_mean(values: Tensor, second: Tensor) -> Tensor:
     """The mean of the two groups' means; a group without rows counts as 0."""
     second_weight = second.to(values.dtype)
-    return (mean_over_ranks(values, 1 - second_weight) + mean_over_ranks(values, second_weight)) / 2
+    group_weights = (1 - second_weight, second_weight)
+    if world_size() == 1:
+        first_mean, second_mean = (mean_over_ranks(values, own) for own in group_weights)
+    else:
+        totals = sum_over_ranks(*(float(own.sum()) for own in group_weights))
+        first_mean, second_mean = map(mean_over_ranks, (values, values), group_weights, totals)
+    return (first_mean + second_mean) / 2

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cida.data import Batch, IndexedDataset
 from cida.distributed import any_rank, mean_over_ranks
-from cida.games.base import GameParts, Move, concatenate, eval_mode
-from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier
-from cida.games.minimax import MinimaxGame
+from cida.games.base import Move, PredictionLoss, concatenate, cross_entropy, eval_mode
+from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier, BinaryDomainGame
 from cida.games.pseudo_labels import PseudoLabelMemory
+from cida.spaces import Space
 
 __all__ = ["CUA"]
 
 
-class CUA(MinimaxGame[BinaryDomainClassifier]):
+class CUA(BinaryDomainGame):
     """``min_{E,F} max_D V_p(E, F) + V_r(E, F) - lambda_d min(V_d(D, E), log 2)``, bin after bin.
 
     Continuous unsupervised adaptation (Bobu et al., 2018). Each stage of the curriculum adds a bin:
@@ -29,17 +28,52 @@ class CUA(MinimaxGame[BinaryDomainClassifier]):
 
     Parameters
     ----------
-    *players : Any
-        As for `DANN`.
-    **settings : Any
-        As for `DANN`.
+    encoder : torch.nn.Module
+        E, from x (and the embedded index) to z.
+    predictor : torch.nn.Module
+        F, from z to the output.
+    discriminator : BinaryDomainClassifier
+        D, source against target.
+    space : Space
+        The fitted space of the index.
+    prediction_loss : callable, default cross_entropy
+        ``L_p(output, y)``, one number a row.
+    index_in_encoder : bool, default True
+        Whether the encoder is called with the embedded index.
+    lambda_d : float, default 1.0
+        Weight of the adversarial term.
+    discriminator_steps : int, default 2
+        Moves of the discriminator in each round.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops above log 2.
     """
 
     newest_share = 0.5
     min_curriculum = 0.9
 
-    def __init__(self, *players: Any, **settings: Any) -> None:
-        super().__init__(*players, **settings)
+    def __init__(
+        self,
+        encoder: nn.Module,
+        predictor: nn.Module,
+        discriminator: BinaryDomainClassifier,
+        space: Space,
+        prediction_loss: PredictionLoss = cross_entropy,
+        index_in_encoder: bool = True,
+        lambda_d: float = 1.0,
+        discriminator_steps: int = 2,
+        ceiling: bool = True,
+    ) -> None:
+        super().__init__(
+            encoder,
+            predictor,
+            discriminator,
+            space,
+            prediction_loss,
+            index_in_encoder,
+            lambda_d,
+            discriminator_steps,
+            ceiling,
+        )
         self.memory = PseudoLabelMemory()
 
     def state(self) -> dict[str, Tensor]:
@@ -47,10 +81,6 @@ class CUA(MinimaxGame[BinaryDomainClassifier]):
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         super().restore(self.memory.restore(state))
-
-    @classmethod
-    def make_adversary(cls, parts: GameParts) -> BinaryDomainClassifier:
-        return BinaryDomainClassifier(parts.build_adversary(1))
 
     def enter_stage(self, dataset: IndexedDataset, active: Tensor, weights: Tensor) -> None:
         with eval_mode(self):
@@ -74,7 +104,8 @@ class CUA(MinimaxGame[BinaryDomainClassifier]):
         is_remembered, labels = self.memory.replay_labels(pooled)
         output = self.predictor(torch.cat([z_source, z[is_remembered]]))
         row_losses = self.prediction_loss(output, torch.cat([source.y, labels]))
-        losses = {"predictor": mean_over_ranks(source.weight * row_losses[: len(source)])}
+        source_losses = source.weight * row_losses[: len(source)]
+        losses = {"predictor": mean_over_ranks(source_losses, total=source.global_rows)}
         if any_rank(bool(is_remembered.any())):
             losses["replay"] = mean_over_ranks(row_losses[len(source) :])
         return losses

@@ -9,14 +9,13 @@ import torch
 
 from cida.data import Batch
 from cida.distributed import any_rank
-from cida.games.base import GameParts, Move
-from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier
-from cida.games.minimax import MinimaxGame
+from cida.games.base import Move
+from cida.games.binary_domain import BINARY_CEILING, BinaryDomainGame
 
 __all__ = ["DANN"]
 
 
-class DANN(MinimaxGame[BinaryDomainClassifier]):
+class DANN(BinaryDomainGame):
     """``min_{E,F} max_D V_p(E, F) - lambda_d min(V_d(D, E), log 2)``: source or target, no index.
 
     Domain-adversarial training (Ganin et al., JMLR 2016) in its original form for two domains: all
@@ -44,10 +43,6 @@ class DANN(MinimaxGame[BinaryDomainClassifier]):
     ceiling : bool, default True
         Whether the adversarial gradient stops above log 2.
     """
-
-    @classmethod
-    def make_adversary(cls, parts: GameParts) -> BinaryDomainClassifier:
-        return BinaryDomainClassifier(parts.build_adversary(1))
 
     def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
         z_source, z = self.encode_source_and_target(source, pooled)

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from cida.data import Batch
 from cida.dependence import MIN_DEPENDENCE_ROWS, distance_correlation, normalized_hsic
-from cida.distributed import mean_over_ranks
 from cida.games.base import Game, GameParts, Move, PredictionLoss, concatenate, cross_entropy
 from cida.spaces import Space
 
@@ -71,9 +70,10 @@ class DependencePenalty(Game):
         )
 
     def _dependence_penalty(self, z: Tensor, u: Tensor) -> Tensor:
+        """The measure on this rank's rows: all ranks' mean is not that of the whole batch."""
         if len(z) < MIN_DEPENDENCE_ROWS:
-            return mean_over_ranks(z.new_zeros(1))
-        return mean_over_ranks(self.measure_dependence(z, self.space.embed(u).to(z.dtype))[None])
+            return z.new_zeros(())
+        return self.measure_dependence(z, self.space.embed(u).to(z.dtype))
 
 
 class DistanceCorrelation(DependencePenalty):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -31,14 +32,17 @@ class ResidualDiscriminator(nn.Module):
         self.reference = copy.deepcopy(head)
         self.beyond = head
 
-    def losses(self, z: Tensor, yhat: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    def losses(
+        self, z: Tensor, yhat: Tensor, target: Tensor, global_rows: int | None = None
+    ) -> tuple[Tensor, Tensor]:
         """``V_D`` and ``V_B``: the mean losses of the two heads."""
         reference_params = self.reference(torch.cat([torch.zeros_like(z), yhat], dim=1))
         params = reference_params.detach() + self.beyond(torch.cat([z, yhat], dim=1))
-        score = self.reference.score
-        return mean_over_ranks(score(params, target)), mean_over_ranks(
-            score(reference_params, target)
+        value, reference = (
+            mean_over_ranks(self.reference.score(each, target), total=global_rows)
+            for each in (params, reference_params)
         )
+        return value, reference
 
 
 class GivenPrediction(MinimaxGame[ResidualDiscriminator]):
@@ -98,13 +102,16 @@ class GivenPrediction(MinimaxGame[ResidualDiscriminator]):
         z_source, z = torch.split(z_both, [len(source), len(pooled)])
         yhat = self.predicted_labels(z, pooled)
         target = self.discriminator.reference.target(pooled.u).to(z.dtype)
+        losses = partial(
+            self.discriminator.losses, yhat=yhat, target=target, global_rows=pooled.global_rows
+        )
 
         for _ in range(self.discriminator_steps):
-            value, reference = self.discriminator.losses(z.detach(), yhat, target)
+            value, reference = losses(z.detach())
             yield Move("discriminator", {"discriminator": value, "reference": reference})
 
         with freeze(self.discriminator):
-            value, reference = self.discriminator.losses(z, yhat, target)
+            value, reference = losses(z)
         prediction = self.mean_prediction_loss(z_source, source)
         yield Move(
             "encoder",

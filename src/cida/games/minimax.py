@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.data import Batch
+from cida.distributed import sum_over_ranks, world_size
 from cida.games.base import (
     Game,
     GameParts,
@@ -128,4 +129,9 @@ class MinimaxGame(Game, Generic[A]):
 
     def adversarial_term(self, value: Tensor, ceiling: Tensor | float) -> Tensor:
         """``-lambda_d min(V, c*)``, or ``-lambda_d V`` without the ceiling."""
-        return -self.lambda_d * (value.clamp(max=ceiling) if self.ceiling else value)
+        if not self.ceiling:
+            return -self.lambda_d * value
+        if world_size() == 1:
+            return -self.lambda_d * value.clamp(max=ceiling)
+        sum_value, sum_ceiling = sum_over_ranks(float(value), float(ceiling))
+        return -self.lambda_d * (value if sum_value <= sum_ceiling else 0 * value + ceiling)

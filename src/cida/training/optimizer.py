@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 __all__ = ["FusedAdamW"]
 
 ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
+HAS_FUSED_KERNEL = hasattr(torch, "_fused_adamw_")
 
 
 class FusedAdamW:
@@ -54,22 +56,8 @@ class FusedAdamW:
         all_tensors = self.parameters, self.exp_avgs, self.exp_avg_sqs
         parameters, means, squares = ([tensors[n] for n in indices] for tensors in all_tensors)
         gradients = [p.grad for p in parameters if p.grad is not None]
-        steps = [torch.tensor(float(step_count), device=parameters[0].device)] * len(indices)
-        torch._fused_adamw_(
-            parameters,
-            gradients,
-            means,
-            squares,
-            [],
-            steps,
-            lr=learning_rate,
-            beta1=ADAM_BETAS[0],
-            beta2=ADAM_BETAS[1],
-            weight_decay=self.weight_decay,
-            eps=ADAM_EPSILON,
-            amsgrad=False,
-            maximize=False,
-        )
+        update = _update_fused if HAS_FUSED_KERNEL else _update_public
+        update(parameters, gradients, means, squares, step_count, learning_rate, self.weight_decay)
 
     def state(self) -> dict[str, Tensor]:
         """All that it remembers."""
@@ -85,3 +73,60 @@ class FusedAdamW:
             mean.copy_(state[f"mean.{n}"])
             square.copy_(state[f"square.{n}"])
         self.step_counts = state["taken"].tolist()
+
+
+def _update_fused(
+    parameters: Sequence[Tensor],
+    gradients: list[Tensor],
+    means: list[Tensor],
+    squares: list[Tensor],
+    step_count: int,
+    learning_rate: float,
+    weight_decay: float,
+) -> None:
+    """Call torch's fused kernel itself, which has no public name."""
+    steps = [torch.tensor(float(step_count), device=parameters[0].device)] * len(parameters)
+    torch._fused_adamw_(
+        list(parameters),
+        gradients,
+        means,
+        squares,
+        [],
+        steps,
+        lr=learning_rate,
+        beta1=ADAM_BETAS[0],
+        beta2=ADAM_BETAS[1],
+        weight_decay=weight_decay,
+        eps=ADAM_EPSILON,
+        amsgrad=False,
+        maximize=False,
+    )
+
+
+def _update_public(
+    parameters: Sequence[Tensor],
+    gradients: list[Tensor],
+    means: list[Tensor],
+    squares: list[Tensor],
+    step_count: int,
+    learning_rate: float,
+    weight_decay: float,
+) -> None:
+    """The same step by torch's public function, which counts the steps itself."""
+    device = parameters[0].device
+    adamw(
+        list(parameters),
+        gradients,
+        means,
+        squares,
+        [],
+        [torch.tensor(step_count - 1.0, device=device) for _ in parameters],
+        fused=True,
+        amsgrad=False,
+        beta1=ADAM_BETAS[0],
+        beta2=ADAM_BETAS[1],
+        lr=learning_rate,
+        weight_decay=weight_decay,
+        eps=ADAM_EPSILON,
+        maximize=False,
+    )

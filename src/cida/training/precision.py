@@ -27,7 +27,8 @@ def encoder_precision(encoder: nn.Module, precision: Precision, compiled: bool) 
             yield
         finally:
             if compiled:
-                encoder._compiled_call_impl = None  # nothing of it is to be pickled or copied
+                # `compile` keeps this on the module; it cannot be pickled or copied.
+                vars(encoder).pop("_compiled_call_impl", None)
 
 
 @contextmanager

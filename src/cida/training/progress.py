@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeRem
 from rich.segment import ControlType
 from rich.text import Text
 
+from cida.training.events import Event
 from cida.training.round_probe import (
     MAX_INDEX_SHARE_READ,
     MAX_LOSS_ABOVE_CEILING,
@@ -23,7 +24,6 @@ from cida.training.round_probe import (
     index_share_read,
     loss_above_ceiling,
 )
-from cida.training.trainer import Event
 
 __all__ = [
     "ProgressBar",

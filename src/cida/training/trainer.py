@@ -5,78 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from cida import distributed
-from cida.data import IndexedDataset
+from cida.data import Batch, IndexedDataset
 from cida.games import Game, Move
 from cida.indexing import subsample
 from cida.training.checkpointing import CheckpointStore, GracefulInterrupt
+from cida.training.config import TrainingConfig
+from cida.training.events import Callback, EventLog
 from cida.training.optimizer import FusedAdamW
-from cida.training.precision import Precision, encoder_precision
+from cida.training.precision import encoder_precision
 from cida.training.sampling import Curriculum, Sampler
-from cida.training.state import Callback, Event, EventLog, TrainingState, WeightAverage
+from cida.training.state import TrainingState, WeightAverage
 
-__all__ = ["Callback", "Event", "NonFiniteLossError", "Trainer", "TrainingConfig", "seeded"]
-
-
-@dataclass(frozen=True)
-class TrainingConfig:
-    """Every setting of the trainer.
-
-    Parameters
-    ----------
-    steps : int, default 6000
-        Number of rounds.
-    batch_size : int, default 128
-        Rows of the pooled batch.
-    source_batch_size : int, default 64
-        Rows of the source batch.
-    learning_rate : float, default 5e-4
-        Initial step size of AdamW, for all players.
-    schedule : {"cosine", "constant"}, default "cosine"
-        How the step size changes; the cosine ends at a hundredth.
-    weight_decay : float, default 0.0
-        Weight decay of AdamW.
-    ema_decay : float, default 0.999
-        Decay of the moving average of the weights that the model keeps; 0 for the last weights.
-    curriculum : float, default 0.0
-        Share of the steps over which the index range widens from the source; 0 for none.
-    curriculum_stages : int, default 20
-        In how many stages it widens.
-    n_balance_bins : int, default 30
-        Cells along the index that are drawn equally often; 1 draws rows uniformly.
-    seed : int, default 0
-        Seed of all random numbers of training.
-    events : int, default 100
-        How many events the callbacks get.
-    device : str, default "cpu"
-        Where to train, such as "cuda".
-    precision : {"float32", "bfloat16"}, default "float32"
-        What the encoder computes in.
-    compile : bool, default False
-        Whether the encoder is compiled by ``torch.compile``.
-    """
-
-    steps: int = 6000
-    batch_size: int = 128
-    source_batch_size: int = 64
-    learning_rate: float = 5e-4
-    schedule: Literal["cosine", "constant"] = "cosine"
-    weight_decay: float = 0.0
-    ema_decay: float = 0.999
-    curriculum: float = 0.0
-    curriculum_stages: int = 20
-    n_balance_bins: int = 30
-    seed: int = 0
-    events: int = 100
-    device: str = "cpu"
-    precision: Precision = "float32"
-    compile: bool = False
+__all__ = ["NonFiniteLossError", "Trainer", "seeded"]
 
 
 class NonFiniteLossError(FloatingPointError):
@@ -154,14 +100,13 @@ class Trainer:
                         game.enter_stage(dataset, sampler.active_rows, sampler.row_weights)
             game.set_progress(step / t.steps)
             rate = t.learning_rate * self._schedule_factor(step)
-            source = dataset[distributed.shard(sampler.draw_source(t.source_batch_size))].to(device)
-            pooled = dataset[
-                distributed.shard(sampler.draw_pooled(t.batch_size, game.newest_share))
-            ].to(device)
+            source_ids = sampler.draw_source(t.source_batch_size)
+            pooled_ids = sampler.draw_pooled(t.batch_size, game.newest_share)
+            source = _select_shard(dataset, source_ids).to(device)
+            pooled = _select_shard(dataset, pooled_ids).to(device)
             with training_state.event_log.probe_round(game, source, pooled, step + 1):
                 for move in game.moves(source, pooled):
-                    self._check_losses(move, step)
-                    self._step_player(move, training_state, rate)
+                    self._step_player(move, training_state, rate, step)
             training_state.weight_average.update()
             training_state.event_log.step(step + 1, rate, len(sampler.active_rows) / len(dataset))
             if checkpoints is not None and step + 1 < t.steps:
@@ -194,13 +139,16 @@ class Trainer:
         training_state.restore(checkpoint)
         return checkpoint.step
 
-    def _step_player(self, move: Move, training_state: TrainingState, rate: float) -> None:
+    def _step_player(
+        self, move: Move, training_state: TrainingState, rate: float, step: int
+    ) -> None:
         """One player's step."""
         optimizer = training_state.optimizers[move.player]
         optimizer.zero_grad()
         move.total_loss.backward()  # type: ignore[no-untyped-call]
         if distributed.world_size() > 1:
-            distributed.all_reduce_mean(optimizer.gradients)
+            move = _average_over_ranks(move, optimizer.gradients)
+        self._check_losses(move, step)
         optimizer.step(rate)
         training_state.event_log.add(move)
 
@@ -243,6 +191,25 @@ class Trainer:
                     f"{self.config.learning_rate:g}) or a lower lambda_d, and look for extreme "
                     "values in X."
                 )
+
+
+def _select_shard(dataset: IndexedDataset, row_ids: Tensor) -> Batch:
+    """This rank's rows of a batch."""
+    batch = dataset[distributed.shard(row_ids)]
+    return batch if distributed.world_size() == 1 else replace(batch, global_rows=len(row_ids))
+
+
+def _average_over_ranks(move: Move, gradients: list[Tensor]) -> Move:
+    """Average a move's gradients in place, and its losses for all to see, in one exchange."""
+    groups = {name: getattr(move, name) for name in ("losses", "metrics", "ceilings")}
+    scalars = {
+        name: {key: value.detach().to(torch.float32, copy=True) for key, value in group.items()}
+        for name, group in groups.items()
+    }
+    distributed.all_reduce_mean(
+        [*gradients, *(value for group in scalars.values() for value in group.values())]
+    )
+    return Move(move.player, **scalars)
 
 
 def _enter_stage(sampler: Sampler, curriculum: Curriculum, stage: int) -> bool:

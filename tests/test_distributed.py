@@ -20,22 +20,25 @@ import sys
 import warnings
 
 import cida
-from cida.datasets import circle
+from cida.datasets import make_circle
 from cida.games import GAMES
-from cida.distributed import anywhere, average, count, leads, mean, mine, number, shared
+from cida.distributed import (
+    all_reduce_mean, any_rank, common_to_ranks, is_main_process, mean_over_ranks, rank, shard,
+    world_size,
+)
 from safetensors.torch import save_file
 import torch
 
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
 games, cut = sys.argv[2:], 21  # a batch that two ranks cannot share evenly
-world = circle(points=8, seed=100)
+world = make_circle(n_per_domain=8, seed=100)
 kept = {}
-with cida.together():
+with cida.process_group():
     for game in games:
         model = cida.CIDAClassifier(
-            game=game, steps=25, hidden=(16,), encoding_width=4, coordinates="learned",
-            curriculum=0.5, stages=3, batch_size=cut, source_batch_size=13, random_state=3,
+            game=game, steps=25, encoder_hidden=(16,), encoding_width=4, coordinates="learned",
+            curriculum=0.5, curriculum_stages=3, batch_size=cut, source_batch_size=13, random_state=3,
         )
         model.fit(world.x, world.training_labels, domain_index=world.u)
         kept |= {f"{game}.{k}": v.contiguous() for k, v in model.game_.state().items()}
@@ -43,21 +46,24 @@ with cida.together():
             [event.losses["prediction"] for event in model.history_]
         )
     rows = torch.arange(7.0)
-    own = mine(rows).requires_grad_()
-    value = mean(own.square())
+    own = shard(rows).requires_grad_()
+    value = mean_over_ranks(own.square())
     value.backward()
     kept["mean"], kept["gradient"] = value.detach(), own.grad
-    kept["weighted"] = mean(own.detach(), (own.detach() > 2).float())
-    kept["none"] = mean(own.detach(), torch.zeros(len(own)))
-    tensors = [torch.full((2, 2), float(number())), torch.tensor([10.0 * number()])]
-    average(tensors)
+    kept["known total"] = mean_over_ranks(own.detach().square(), total=7)
+    kept["weighted"] = mean_over_ranks(own.detach(), (own.detach() > 2).float())
+    kept["none"] = mean_over_ranks(own.detach(), torch.zeros(len(own)))
+    all_reduce_mean([kept[name] for name in ("mean", "known total", "weighted", "none")])
+    tensors = [torch.full((2, 2), float(rank())), torch.tensor([10.0 * rank()])]
+    all_reduce_mean(tensors)
     kept["average"] = torch.cat([t.reshape(-1) for t in tensors])
-    assert anywhere(number() == count() - 1)
-    assert not anywhere(False)
-    assert shared({1, 2 + number(), 5}) == ({1, 5} if count() == 2 else {1, 2, 5})
-    first = leads()
-with cida.together():  # again
-    kept["again"] = mean(torch.full((2,), float(number())))
+    assert any_rank(rank() == world_size() - 1)
+    assert not any_rank(False)
+    assert common_to_ranks({1, 2 + rank(), 5}) == ({1, 5} if world_size() == 2 else {1, 2, 5})
+    first = is_main_process()
+with cida.process_group():  # again
+    kept["again"] = mean_over_ranks(torch.full((2,), float(rank())))
+    all_reduce_mean([kept["again"]])
 if first:
     save_file(kept, sys.argv[1])
 """
@@ -103,6 +109,7 @@ def test_a_measure_of_a_batch_is_taken_on_each_ranks_share(made, game):
 def test_a_mean_is_that_of_all_rows_with_the_gradient_of_ones_own(made):
     for found in made:
         assert found["mean"] == pytest.approx(sum(k * k for k in range(7)) / 7)
+        assert found["known total"] == pytest.approx(float(found["mean"]))
         assert found["weighted"] == pytest.approx((3 + 4 + 5 + 6) / 4)
         assert found["none"] == 0
     one, two = (found["gradient"] for found in made)
@@ -130,3 +137,28 @@ def test_alone_nothing_is_shared(monkeypatch):
         assert distributed.shard(rows) is rows
         assert distributed.rank_seed(7) == 7
         assert distributed.rank_device("cpu") == torch.device("cpu")
+
+
+FAULT = """
+import cida
+import torch
+from cida.distributed import any_rank, rank
+
+with cida.process_group():
+    any_rank(True)
+    if rank() == 1:
+        raise RuntimeError("on purpose")
+    any_rank(True)
+"""
+
+
+def test_a_rank_that_fails_ends_all(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FAULT)
+    ended = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+         str(script)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert ended.returncode != 0
+    assert "on purpose" in ended.stderr
