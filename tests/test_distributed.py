@@ -38,7 +38,8 @@ with cida.process_group():
     for game in games:
         model = cida.CIDAClassifier(
             game=game, steps=25, encoder_hidden=(16,), encoding_width=4, coordinates="learned",
-            curriculum=0.5, curriculum_stages=3, batch_size=cut, source_batch_size=13, random_state=3,
+            curriculum=0.5, curriculum_stages=3, batch_size=cut, source_batch_size=13,
+            random_state=3,
         )
         model.fit(world.x, world.training_labels, domain_index=world.u)
         kept |= {f"{game}.{k}": v.contiguous() for k, v in model.game_.state().items()}
