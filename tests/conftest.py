@@ -19,8 +19,8 @@ from cida.experiments.real_tables import king_county, nhanes, support2
 from cida.experiments.real_tables.king_county import FEATURE_COLUMNS
 from cida.experiments.real_tables.nhanes import BODY_COLUMNS, METAL_COLUMNS
 from cida.experiments.real_tables.support2 import CATEGORY_COLUMNS, NUMERIC_COLUMNS
+from cida.experiments.real_tables.table_encoders import load_encoded_dataset
 from cida.experiments.real_tables.table_tasks import _load_labels
-from cida.experiments.recipe_networks import load_encoded_dataset
 from cida.experiments.registry import DATASET_BY_NAME
 
 torch.set_num_threads(1)

@@ -75,11 +75,11 @@ def _names(verb: str, flag: Flag) -> Names:
     if flag.choices:
         return {"": flag.choices}
     by_experiment: dict[str, Names] = {
-        "--methods": {name: parts[0].methods for name, parts in EXPERIMENTS.items()},
-        "--preset": {name: parts[0].presets for name, parts in EXPERIMENTS.items()},
-        "--protocol": {name: parts[0].protocols for name, parts in EXPERIMENTS.items()},
+        "--methods": {name: parts.tasks[0].methods for name, parts in EXPERIMENTS.items()},
+        "--preset": {name: parts.tasks[0].presets for name, parts in EXPERIMENTS.items()},
+        "--protocol": {name: parts.tasks[0].protocols for name, parts in EXPERIMENTS.items()},
         "--tasks": {
-            name: [part.task_name for part in parts] for name, parts in EXPERIMENTS.items()
+            name: [part.task_name for part in parts.tasks] for name, parts in EXPERIMENTS.items()
         },
         "NAME": {"": EXPERIMENTS},
     }

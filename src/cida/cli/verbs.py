@@ -50,7 +50,7 @@ def _import_at_once(module: str) -> None:
 VERBS = Verbs(
     {
         "demo": (
-            "cida.experiments.circle_sine.demo:Demo",
+            "cida.experiments.demo:Demo",
             "Adapts across the Circle world with five methods and writes a report to open",
         ),
         "fit": ("cida.cli.fit:Fit", "Fits a model to your own table"),

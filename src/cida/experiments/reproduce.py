@@ -20,10 +20,9 @@ from cida.cli.unfinished import check_checkpoint_seconds
 from cida.experiments.data_command import fetch_dataset
 from cida.experiments.jobs import Job, JobResult, run_jobs, single_threaded
 from cida.experiments.publish import Publisher
-from cida.experiments.registry import DATASET_BY_NAME, EXPERIMENTS
+from cida.experiments.registry import EXPERIMENTS
 from cida.experiments.runner import ResumeOptions
-from cida.experiments.sleep import simulate_missing_cohorts, simulated_data_home
-from cida.experiments.spec import ComputeConfig, TaskSpec
+from cida.experiments.spec import ComputeConfig, Experiment, PreparationRequest, TaskSpec
 from cida.io.files import exclusive_lock
 
 __all__ = ["Reproduce"]
@@ -140,7 +139,7 @@ class Reproduce:
         completed = [ended for ended in job_results if ended.result is not None]
         failed = [ended for ended in job_results if ended.result is None]
         if completed:
-            self._publisher.publish(completed, console)
+            self._publish(completed, console)
         for ended in failed:
             console.print(f"{ended.job.label} failed: {ended.failure}", style="red")
         if self.json:
@@ -161,72 +160,79 @@ class Reproduce:
         return self._folder
 
     @property
-    def _benchmark(self) -> TaskSpec:
-        """The first; all of an experiment's have the same methods, presets and protocols."""
-        return EXPERIMENTS[self.name][0]
+    def _experiment(self) -> Experiment:
+        return EXPERIMENTS[self.name]
 
     @property
-    def _benchmarks(self) -> list[TaskSpec]:
-        experiment_tasks = EXPERIMENTS[self.name]
-        return [b for b in experiment_tasks if self.tasks is None or b.task_name in self.tasks]
+    def _first_task(self) -> TaskSpec:
+        """All tasks of an experiment have the same methods, presets and protocols."""
+        return self._experiment.tasks[0]
+
+    @property
+    def _tasks(self) -> list[TaskSpec]:
+        all_tasks = self._experiment.tasks
+        return [t for t in all_tasks if self.tasks is None or t.task_name in self.tasks]
 
     @property
     def _protocol(self) -> str:
-        return self.protocol or self._benchmark.presets[self.preset].protocol
+        return self.protocol or self._first_task.presets[self.preset].protocol
 
     @property
     def _methods(self) -> Sequence[str]:
-        return self._benchmark.methods if self.methods is None else self.methods
+        return self._first_task.methods if self.methods is None else self.methods
 
     @property
     def _machine(self) -> ComputeConfig:
         return ComputeConfig(self.device, self.precision, self.compile)
 
-    @property
-    def _publisher(self) -> Publisher:
-        return Publisher(
-            self.name, self.preset, self._protocol, self._command(), self._folder, self.figures
-        )
+    def _publish(self, job_results: Sequence[JobResult], console: Console) -> None:
+        Publisher(
+            self._experiment,
+            self.preset,
+            self._protocol,
+            self._command(),
+            self._folder,
+            self.figures,
+            job_results,
+        ).publish(console)
 
     def _check(self) -> None:
         check_name("NAME", self.name, EXPERIMENTS)
-        check_name("preset", self.preset, self._benchmark.presets)
-        check_name("protocol", self._protocol, self._benchmark.protocols)
-        check_methods(self._methods, self._benchmark.methods)
+        check_name("preset", self.preset, self._first_task.presets)
+        check_name("protocol", self._protocol, self._first_task.protocols)
+        check_methods(self._methods, self._first_task.methods)
         check_counts(seeds=self.seeds, jobs=self.jobs, steps=self.steps)
         check_seed(self.first_seed)
         check_checkpoint_seconds(self.checkpoint_seconds)
         if self.tasks is not None:
             _check_tasks(self.name, self.tasks)
-        if self.root is not None and not self._is_sleep:
+        if self.root is not None and not self._experiment.accepts_root:
             raise ValueError(f"root is for the sleep experiments; {self.name} brings its own data.")
         if self.figures:
             _check_matplotlib_installed()
 
-    @property
-    def _is_sleep(self) -> bool:
-        return self.name.startswith("sleep-")
-
     def _prepare_data(self, console: Console) -> None:
-        """Downloads or simulates what is not there yet: here, where it is seen, for all runs.
+        """Gets what is not there yet: here, where it is seen, for all runs."""
+        for dataset in {t.download.name: t.download for t in self._tasks if t.download}.values():
+            fetch_dataset(dataset, console)
+        if self._experiment.prepare is None:
+            return
+        with runs_bar(console) as bar:
+            bar_task = bar.add_task("data", total=1, completed=1)
 
-        A store that is missing or too small is told before the first run, not before the last.
-        """
-        for name in dict.fromkeys(b.download_name for b in self._benchmarks if b.download_name):
-            fetch_dataset(DATASET_BY_NAME[name], console)
-        if self._is_sleep and self.root is None:
-            with runs_bar(console) as bar:
-                bar_task = bar.add_task("simulated cohorts", total=1, completed=1)
-                simulate_missing_cohorts(
-                    simulated_data_home(),
-                    n_jobs=self.jobs or 1,
-                    on_progress=lambda words, done, total: bar.update(
-                        bar_task, description=words, completed=done, total=total
-                    ),
+            def on_progress(description: str, done: int, total: int) -> None:
+                bar.update(bar_task, description=description, completed=done, total=total)
+
+            self._experiment.prepare(
+                PreparationRequest(
+                    self._tasks,
+                    self.first_seed,
+                    self._protocol,
+                    self.root,
+                    self.jobs or 1,
+                    on_progress,
                 )
-        if self._is_sleep:
-            for benchmark in self._benchmarks:
-                benchmark.draw_data(self.first_seed, self._protocol, self.root)
+            )
 
     def _jobs(self) -> list[Job]:
         names = list(dict.fromkeys(self._methods))
@@ -244,7 +250,7 @@ class Reproduce:
                 self._machine,
                 ResumeOptions(self.resume, self.checkpoint_seconds),
             )
-            for benchmark in self._benchmarks
+            for benchmark in self._tasks
             for name in names
             for seed in range(self.first_seed, self.first_seed + self.seeds)
         ]
@@ -303,7 +309,7 @@ def _check_matplotlib_installed() -> None:
 
 
 def _check_tasks(experiment: str, tasks: Sequence[str]) -> None:
-    choices = [benchmark.task_name for benchmark in EXPERIMENTS[experiment]]
+    choices = [benchmark.task_name for benchmark in EXPERIMENTS[experiment].tasks]
     if len(choices) == 1:
         raise ValueError(f"tasks is for experiments that have several; {experiment} is one task.")
     for name in tasks or ("",):

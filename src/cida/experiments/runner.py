@@ -172,8 +172,7 @@ def write_results(
     preset: str,
     protocol: str,
     results: list[RunResult],
-    simulated: bool = False,
-    metric: str = "accuracy",
+    is_simulated: bool = False,
 ) -> None:
     """results.json, as docs/architecture.md describes it."""
     content = {
@@ -181,8 +180,7 @@ def write_results(
         "benchmark": experiment,
         "preset": preset,
         "protocol": protocol,
-        "simulated": simulated,
-        "metric": metric,
+        "is_simulated": is_simulated,
         "rows": [_result_to_dict(row) for row in results],
         "summary": summarize_results(results),
     }

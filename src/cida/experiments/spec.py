@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,8 +14,9 @@ from cida.discriminators import DISCRIMINATORS
 from cida.estimators import CIDAClassifier, CIDARegressor
 from cida.estimators.saving import to_json_value
 from cida.experiments.display_rows import DisplayRows
+from cida.experiments.fetch import RemoteDataset
 from cida.methods import METHODS, HeadBins, Method, Role
-from cida.runs.records import PublishedScore, TaskRecord
+from cida.runs.records import ExperimentText, PublishedScore, TableLine, TaskRecord
 from cida.selection.expected_score import ExpectedScore
 from cida.spaces import Line, Space
 from cida.training import Callback
@@ -22,8 +24,12 @@ from cida.training import Callback
 __all__ = [
     "DEFAULT_COMPUTE",
     "PAPER_SETTINGS",
+    "Analysis",
     "ComputeConfig",
+    "Experiment",
+    "Layout",
     "NetworkBuilder",
+    "PreparationRequest",
     "Preset",
     "Recipe",
     "TaskData",
@@ -186,13 +192,14 @@ class Preset:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """An experiment: data to draw, methods, presets, and published numbers to stand beside ours.
+    """A task: data to draw, methods, presets, and published numbers to stand beside ours.
 
-    ``draw(seed, protocol)`` gives the data. ``domains`` are the classes that categorical methods
-    make of u: how many, or the middle of each. ``bins`` is for the histogram head, ``cua_stages``
-    for CUA, which goes through one target bin after another. ``download`` names data to fetch.
-    A name such as sleep-intra/sof-extrapolation is of a task among several; ``title`` is how tables
-    call it. Where the data can be a user's own, ``draw`` also takes their folder.
+    ``draw_data(seed, protocol)`` gives the data. ``domain_classes`` are the classes that
+    categorical methods make of u: how many, or the middle of each. ``n_histogram_bins`` is for the
+    histogram head, ``n_cua_stages`` for CUA, which goes through one target bin after another.
+    ``download`` is data to fetch first. A name such as sleep-intra/sof-extrapolation is of a task
+    among several; ``title`` is how tables call it. Where the data can be a user's own,
+    ``draw_data`` also takes their folder.
     """
 
     name: str
@@ -203,7 +210,7 @@ class TaskSpec:
     n_histogram_bins: int
     domain_classes: int | Sequence[float]
     n_cua_stages: int
-    download_name: str | None = None
+    download: RemoteDataset | None = None
     published_scores: Mapping[str, PublishedScore] = field(default_factory=dict)
     title: str = ""
     discriminator_hidden: tuple[int, ...] = (128, 128, 128)
@@ -224,6 +231,61 @@ class TaskSpec:
         """What a report needs to know of it."""
         title = self.title or self.name
         return TaskRecord(self.name, title, tuple(self.methods), self.published_scores)
+
+
+class Layout(StrEnum):
+    """How the results of an experiment are laid out."""
+
+    ONE_TASK = "one task"  # a line for each method, with all that is known of it
+    TASKS_AS_ROWS = "tasks as rows"
+    METHODS_AS_ROWS = "methods as rows"
+
+
+@dataclass(frozen=True)
+class PreparationRequest:
+    """What is asked of `Experiment.prepare`: data for these tasks, before any of them is run."""
+
+    tasks: Sequence[TaskSpec]
+    seed: int
+    protocol: str
+    root: Path | None
+    n_jobs: int
+    on_progress: Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What an experiment makes of its runs beyond scores: tables by title, sentences, JSON files.
+
+    ``wide_columns`` of the tables are left out where there is little room.
+    """
+
+    tables: Mapping[str, Sequence[TableLine]] = field(default_factory=dict)
+    sentences: Sequence[str] = ()
+    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    wide_columns: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table of results to reproduce: its tasks, and how their results are shown.
+
+    All tasks have the same methods, presets and protocols. ``figures_module`` has the function
+    ``draw_figures(data_by_task, job_results, folder)``, which returns files by title; it needs
+    matplotlib, and is only imported to draw. With ``by_interval`` each interval along u has a
+    column. ``prepare`` gets data that no download has; with ``accepts_root`` they may be a user's
+    own. ``analyze`` makes more of the finished runs than scores.
+    """
+
+    name: str
+    tasks: tuple[TaskSpec, ...]
+    text: ExperimentText
+    figures_module: str
+    layout: Layout = Layout.METHODS_AS_ROWS
+    by_interval: bool = False
+    accepts_root: bool = False
+    prepare: Callable[[PreparationRequest], None] | None = None
+    analyze: Callable[[Sequence[Any]], Analysis] | None = None
 
 
 def build_recipes(task: TaskSpec, preset_name: str) -> dict[str, Recipe]:

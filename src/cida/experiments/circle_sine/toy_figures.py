@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +16,29 @@ from sklearn.svm import SVC
 
 from cida.datasets import IndexedData
 from cida.experiments.circle_sine.boundary import fit_equal_boundaries
+from cida.experiments.figures import (
+    MATPLOTLIB_STYLE,
+    SOURCE_COLOR,
+    make_panels,
+    save_figures,
+    shade_source,
+)
 from cida.experiments.runner import CompletedRun
-from cida.io.files import write_atomically
+from cida.experiments.task_data import SyntheticTaskData
 
-__all__ = [
-    "MATPLOTLIB_STYLE",
-    "draw_figures",
-    "plot_toy_accuracy",
-    "plot_toy_predictions",
-    "save_figures",
-]
+__all__ = ["draw_figures", "plot_toy_accuracy", "plot_toy_predictions"]
 
 Array = np.ndarray[Any, Any]
 
-POSITIVE_COLOR, NEGATIVE_COLOR, SOURCE_COLOR = "#d62728", "#1f4fd8", "#2e9e3f"
+POSITIVE_COLOR, NEGATIVE_COLOR = "#d62728", "#1f4fd8"
 MAX_PANEL_COLUMNS = 4
-MATPLOTLIB_STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "cida",  # the same file on a second run
-}
 
 
-def draw_figures(data: IndexedData, runs: Sequence[CompletedRun], folder: Path) -> dict[str, str]:
-    """Writes each figure as PNG and SVG; gives the SVG texts by title. The first seed is drawn."""
+def draw_figures(
+    data_by_task: Mapping[str, SyntheticTaskData], runs: Sequence[CompletedRun], folder: Path
+) -> dict[str, str]:
+    """Writes each figure as PNG and SVG; returns the files by title. The first seed is drawn."""
+    (data,) = (task_data.data for task_data in data_by_task.values())
     first_seed_runs = [o for o in runs if o.result.seed == runs[0].result.seed]
     with mpl.rc_context(MATPLOTLIB_STYLE):
         figures = {
@@ -55,34 +51,11 @@ def draw_figures(data: IndexedData, runs: Sequence[CompletedRun], folder: Path) 
         return save_figures(figures, folder)
 
 
-def save_figures(figures: Mapping[str, tuple[str, Figure]], folder: Path) -> dict[str, str]:
-    """Writes each figure under its name as PNG and SVG; gives the SVG texts by title."""
-    svg_by_title = {}
-    for title, (name, figure) in figures.items():
-        svg = _render_figure(figure, "svg")
-        write_atomically(folder / f"{name}.svg", svg)
-        write_atomically(folder / f"{name}.png", _render_figure(figure, "png"))
-        svg_by_title[title] = svg.decode()
-    return svg_by_title
-
-
-def _render_figure(figure: Figure, file_format: str) -> bytes:
-    buffer = BytesIO()
-    # No date inside: the same file on a second run.
-    options = {"metadata": {"Date": None}} if file_format == "svg" else {"dpi": 150}
-    figure.savefig(buffer, format=file_format, **options)
-    return buffer.getvalue()
-
-
 def plot_toy_predictions(data: IndexedData, runs: Sequence[CompletedRun]) -> Figure:
     """Domains by colour, the truth, and a panel a method with the boundary of its predictions."""
-    panels = 2 + len(runs)
-    columns = min(MAX_PANEL_COLUMNS, panels)
-    rows = math.ceil(panels / columns)
-    figure = Figure(figsize=(3.1 * columns, 2.6 * rows), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for spare in axes[panels:]:
-        spare.set_visible(False)
+    n_panels = 2 + len(runs)
+    n_columns = min(MAX_PANEL_COLUMNS, n_panels)
+    figure, axes = make_panels(n_panels, n_columns, 2.6, 0, 3.1 * n_columns)
     _draw_domains_panel(data, axes[0])
     _draw_class_panel(data, data.y, axes[1], "Ground truth")
     predictions = {o.recipe.method: o.model.predict(data.x, domain_index=data.u) for o in runs}
@@ -135,21 +108,17 @@ def plot_toy_accuracy(data: IndexedData, runs: Sequence[CompletedRun]) -> Figure
     by_method: dict[str, list[CompletedRun]] = {}
     for run in runs:
         by_method.setdefault(run.recipe.title, []).append(run)
-    columns = min(MAX_PANEL_COLUMNS, len(by_method))
-    rows = math.ceil(len(by_method) / columns)
-    layout_engine = ConstrainedLayoutEngine(wspace=0.06)  # for the numbers at the ends of two axes
-    figure = Figure(figsize=(3.1 * columns, 2.0 * rows + 0.3), layout=layout_engine)
-    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
-    for spare in axes[len(by_method) :]:
-        spare.set_visible(False)
+    n_columns = min(MAX_PANEL_COLUMNS, len(by_method))
+    layout = ConstrainedLayoutEngine(wspace=0.06)  # for the numbers at the ends of two axes
+    figure, axes = make_panels(
+        len(by_method), n_columns, 2.0, 0.3, 3.1 * n_columns, layout, sharex=True, sharey=True
+    )
     domains = np.unique(data.u)
     for (title, method_runs), ax in zip(by_method.items(), axes, strict=False):
         scores = 100 * np.array(
             [[cell["score"] for cell in o.result.by_index] for o in method_runs]
         )
-        ax.axvspan(
-            domains[0], data.u[data.source].max(), color=SOURCE_COLOR, alpha=0.12, linewidth=0
-        )
+        shade_source(ax, domains[0], data.u[data.source].max())
         ax.axhline(50, color="0.7", linewidth=0.8, linestyle=":")
         ax.fill_between(domains, scores.min(0), scores.max(0), alpha=0.25, linewidth=0)
         ax.plot(domains, scores.mean(0), linewidth=1.6)

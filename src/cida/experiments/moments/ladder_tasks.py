@@ -21,7 +21,7 @@ from cida.datasets.ladder import (
 )
 from cida.discriminators import Discriminator, make_discriminator
 from cida.experiments.spec import MethodSettings, Preset, TaskSpec
-from cida.experiments.worlds.synthetic_tasks import SYNTHETIC_PROTOCOLS, SyntheticTaskData
+from cida.experiments.task_data import DependenceTaskData
 from cida.games import get_game_class
 from cida.games.dependence_penalty import DependencePenalty
 from cida.networks import PlainEncoder
@@ -170,14 +170,7 @@ def _gradient_norm(value: Tensor, encoder: nn.Module) -> float:
 
 
 @dataclass(frozen=True)
-class LadderTaskData(SyntheticTaskData):
-    """A rung of the ladder, to train and to score on."""
-
-    methods_as_rows = True  # few rungs, many methods
-
-
-@dataclass(frozen=True)
-class ShortcutTaskData(LadderTaskData):
+class ShortcutTaskData(DependenceTaskData):
     """A rung whose runs begin at the shortcut; also told is what the head says to it there."""
 
     rung: str = ""
@@ -227,11 +220,11 @@ MOMENT_SETTINGS: MethodSettings = {
 def _ladder_task(rung: str, title: str) -> TaskSpec:
     name = f"moments/{rung}"
 
-    def draw(seed: int, protocol: str) -> LadderTaskData:
+    def draw(seed: int, protocol: str) -> DependenceTaskData:
         data = make_ladder(rung, seed=seed)
         if protocol == "start":
             return ShortcutTaskData(data, name, rung=rung)
-        return LadderTaskData(data, name)
+        return DependenceTaskData(data, name)
 
     return TaskSpec(
         name=name,
@@ -242,7 +235,7 @@ def _ladder_task(rung: str, title: str) -> TaskSpec:
             "start": Preset(MOMENT_SETTINGS, protocol="start", networks=ShortcutNetworks()),
         },
         protocols={
-            **SYNTHETIC_PROTOCOLS,
+            "points": "all rows are trained on, the target's without labels, and scored",
             "start": "as points, and the encoder begins as the shortcut, z = x0",
         },
         n_histogram_bins=30,

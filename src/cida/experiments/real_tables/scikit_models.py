@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cida.coordinates import IndexWindows
 from cida.data import IndexedDataset
-from cida.experiments.recipe_networks import TableNetworks
+from cida.experiments.real_tables.table_encoders import TableNetworks
 from cida.experiments.spec import Recipe
 from cida.methods import Role
 from cida.spaces import Space

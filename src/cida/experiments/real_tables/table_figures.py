@@ -13,14 +13,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cida.experiments.circle_sine.toy_figures import MATPLOTLIB_STYLE, SOURCE_COLOR, save_figures
+from cida.experiments.figures import (
+    MATPLOTLIB_STYLE,
+    METHOD_LINE_STYLES,
+    SOURCE_COLOR,
+    TARGET_COLOR,
+    add_shared_legend,
+    make_panels,
+    mean_score_by_bin,
+    save_figures,
+    shade_source,
+)
 from cida.experiments.real_tables.table_tasks import TableTaskData
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.sleep.sleep_figures import (
-    METHOD_LINE_STYLES,
-    add_shared_legend,
-    mean_score_by_index,
-)
 from cida.methods import METHODS
 from cida.runs.records import RunResult
 
@@ -33,7 +38,7 @@ BOOSTING_LINE_STYLE = {"color": "#b03a3a", "linestyle": ":"}
 def draw_figures(
     data_by_task: Mapping[str, TableTaskData], results: Sequence[RunResult], folder: Path
 ) -> dict[str, str]:
-    """Writes each figure as PNG and SVG; gives the SVG texts by title."""
+    """Writes each figure as PNG and SVG; returns the files by title."""
     figures = {}
     with mpl.rc_context(MATPLOTLIB_STYLE):
         for name, sample in data_by_task.items():
@@ -46,15 +51,14 @@ def draw_figures(
 
 def plot_scores_by_index(task_data: TableTaskData, results: Sequence[RunResult]) -> Figure:
     """The mean score of each method in cells along an index of one number."""
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = make_panels(1, 1, 3.8, 0)
     source_index = task_data.u[task_data.source_mask, 0]
-    axes.axvspan(source_index.min(), source_index.max(), color=SOURCE_COLOR, alpha=0.12, lw=0)
+    shade_source(axes, source_index.min(), source_index.max())
     line_styles = {"boosting": BOOSTING_LINE_STYLE, **METHOD_LINE_STYLES}
     for method, line_style in line_styles.items():
         method_results = [row for row in results if row.method == method]
         if method_results:
-            index_values, scores = mean_score_by_index(method_results)
+            index_values, scores = mean_score_by_bin(method_results)
             axes.plot(
                 index_values, scores, marker="o", ms=3, label=_method_title(method), **line_style
             )
@@ -67,8 +71,8 @@ def plot_scores_by_index(task_data: TableTaskData, results: Sequence[RunResult])
 def plot_score_map(task_data: TableTaskData, results: Sequence[RunResult]) -> Figure:
     """The mean score in each cell of a map, the more rows the larger the dot."""
     methods = [m for m in MAP_METHODS if any(row.method == m for row in results)]
-    figure = Figure(figsize=(3.6 * max(1, len(methods)) + 0.8, 3.8), layout="constrained")
-    panels: list[Axes] = list(figure.subplots(1, max(1, len(methods)), squeeze=False).flat)
+    n_panels = max(1, len(methods))
+    figure, panels = make_panels(n_panels, n_panels, 3.8, 0, 3.6 * n_panels + 0.8)
     for axes, method in zip(panels, methods, strict=False):
         _draw_locations(axes, task_data)
         cells = _mean_score_cells([row for row in results if row.method == method])
@@ -96,7 +100,7 @@ def _draw_locations(axes: Axes, task_data: TableTaskData) -> None:
     """Every row as a grain, those of the source in green."""
     for rows, colour in (
         (task_data.source_mask, SOURCE_COLOR),
-        (~task_data.source_mask, "#9aa7b8"),
+        (~task_data.source_mask, TARGET_COLOR),
     ):
         place = task_data.u[rows][::4]
         axes.plot(place[:, 1], place[:, 0], ",", color=colour, alpha=0.5)

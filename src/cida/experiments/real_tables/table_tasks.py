@@ -21,7 +21,11 @@ from cida.experiments.real_tables.king_county import (
     log_price_ratio,
 )
 from cida.experiments.real_tables.scikit_models import ScikitRecipe
-from cida.experiments.recipe_networks import TableNetworks, load_encoded_dataset
+from cida.experiments.real_tables.table_encoders import (
+    REAL_TABLES,
+    TableNetworks,
+    load_encoded_dataset,
+)
 from cida.experiments.spec import MethodSettings, Preset, TaskSpec
 from cida.experiments.task_data import N_EXPECTED_SCORE_BINS, bin_score_to_dict, hash_arrays
 from cida.indexing import evenly_spaced
@@ -63,8 +67,6 @@ class TableTaskData:
     regression: bool
 
     is_simulated = False
-    figures_module = "cida.experiments.real_tables.table_figures"
-    methods_as_rows = True  # few tasks, many methods
 
     def train(self, model: Any, oracle: bool) -> None:
         """An oracle also has the labels of the target rows that are not scored."""
@@ -251,7 +253,7 @@ def _table_task(
         n_histogram_bins=20,
         domain_classes=20,
         n_cua_stages=20,
-        download_name=data,
+        download=REAL_TABLES[data][0],
         title=title,
         regression=regression,
     )

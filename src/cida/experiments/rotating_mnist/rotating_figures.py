@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -21,11 +21,13 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 
 from cida.estimators import CIDAClassifier
-from cida.experiments.circle_sine.toy_figures import (
+from cida.experiments.figures import (
     MATPLOTLIB_STYLE,
-    MAX_PANEL_COLUMNS,
     SOURCE_COLOR,
+    add_shared_legend,
+    make_panels,
     save_figures,
+    shade_source,
 )
 from cida.experiments.rotating_mnist.rotating_dataset import INTERVAL_DEGREES
 from cida.experiments.rotating_mnist.rotating_tasks import RotatingTaskData
@@ -46,9 +48,8 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-FIGURE_WIDTH_INCHES = (
-    11.0  # inches, of every figure: a page shows them at one size, and so their words
-)
+FIGURE_WIDTH_INCHES = 11.0  # of every figure: a page shows them at one size, and so their words
+MAX_PANEL_COLUMNS = 4
 CHANCE_PERCENT = 10.0
 PREFERRED_METHODS = ("source-only", "cida", "pcida", "histogram")  # where there is no room for all
 N_ANGLE_DIGITS = 32  # over which the angle of a transformer that sees the image is averaged
@@ -60,13 +61,14 @@ COLORBAR_OPTIONS: dict[str, Any] = {"pad": 0.01, "aspect": 25}
 
 
 def draw_figures(
-    task_data: RotatingTaskData, runs: Sequence[CompletedRun], folder: Path
+    data_by_task: Mapping[str, RotatingTaskData], runs: Sequence[CompletedRun], folder: Path
 ) -> dict[str, str]:
-    """Writes each figure as PNG and SVG; gives the SVG texts by title.
+    """Writes each figure as PNG and SVG; returns the files by title.
 
     Accuracy is over all seeds; the others show the first. Where no encoder has a transformer there
     is no angle to draw.
     """
+    (task_data,) = data_by_task.values()
     first_seed_runs = [o for o in runs if o.result.seed == runs[0].result.seed]
     transformer_runs = [o for o in first_seed_runs if _transformer(o.model) is not None]
     # Rows are dealt with torch's random state, which is the caller's.
@@ -312,19 +314,17 @@ def _scatter(
 
 def _make_panels(count: int) -> tuple[Figure, list[Axes]]:
     """Panels against u, in rows of even length."""
-    rows = math.ceil(count / MAX_PANEL_COLUMNS)
-    columns = math.ceil(count / rows)
-    layout_engine = ConstrainedLayoutEngine(wspace=0.05)  # for the numbers at the ends of two axes
-    figure = Figure(figsize=(FIGURE_WIDTH_INCHES, 1.9 * rows + 0.7), layout=layout_engine)
-    axes = list(figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat)
-    for spare in axes[count:]:
-        spare.set_visible(False)
+    n_columns = math.ceil(count / math.ceil(count / MAX_PANEL_COLUMNS))
+    layout = ConstrainedLayoutEngine(wspace=0.05)  # for the numbers at the ends of two axes
+    figure, axes = make_panels(
+        count, n_columns, 1.9, 0.7, FIGURE_WIDTH_INCHES, layout, sharex=True, sharey=True
+    )
     axes[0].set(xlim=(0, 360), xticks=ANGLE_TICKS)
-    return figure, axes[:count]
+    return figure, axes
 
 
 def _shade_source(ax: Axes) -> None:
-    ax.axvspan(0, INTERVAL_DEGREES, color=SOURCE_COLOR, alpha=0.12, linewidth=0, label="source")
+    shade_source(ax, 0, INTERVAL_DEGREES, label="source")
 
 
 def _draw_band(ax: Axes, at: Any, low: Array, high: Array, name: str) -> None:
@@ -333,11 +333,6 @@ def _draw_band(ax: Axes, at: Any, low: Array, high: Array, name: str) -> None:
 
 def _label_figure(figure: Figure, axes: Sequence[Axes], y_label: str) -> None:
     """Names for the axes, and one legend for all panels above them."""
-    handle_by_label: dict[str, Any] = {}
-    for ax in axes:
-        marks, names = ax.get_legend_handles_labels()
-        handle_by_label |= dict(zip(names, marks, strict=True))
     figure.supylabel(y_label, fontsize=9)
     figure.supxlabel("u, degrees", fontsize=9)
-    marks, names = list(handle_by_label.values()), list(handle_by_label)
-    figure.legend(marks, names, loc="outside upper center", ncols=len(names), frameon=False)
+    add_shared_legend(figure, axes)

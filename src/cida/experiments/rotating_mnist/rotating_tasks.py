@@ -14,9 +14,10 @@ from torch import Tensor
 from cida.estimators import CIDAClassifier
 from cida.estimators.expected import estimate_dataset_score
 from cida.experiments.display_rows import DisplayRows
-from cida.experiments.published import PUBLISHED_SCORES
+from cida.experiments.fetch import RemoteDataset
+from cida.experiments.folder_files import load_published_scores
 from cida.experiments.recipe_networks import ImageNetworks
-from cida.experiments.rotating_mnist.mnist import fetch_mnist
+from cida.experiments.rotating_mnist.mnist import MNIST_DATASET, fetch_mnist
 from cida.experiments.rotating_mnist.rotating_dataset import (
     INTERVAL_DEGREES,
     N_INTERVALS,
@@ -293,7 +294,7 @@ ROTATING_METHODS = (
 
 
 def _rotating_task(
-    name: str, draw: Any, presets: dict[str, Preset], download: str | None = None
+    name: str, draw: Any, presets: dict[str, Preset], download: RemoteDataset | None = None
 ) -> TaskSpec:
     return TaskSpec(
         name=name,
@@ -304,8 +305,8 @@ def _rotating_task(
         n_histogram_bins=36,
         domain_classes=INTERVAL_MIDPOINTS,
         n_cua_stages=N_INTERVALS - 1,  # each adds 45 degrees, on a line or on the circle
-        download_name=download,
-        published_scores=PUBLISHED_SCORES.get(name, {}),
+        download=download,
+        published_scores=load_published_scores(__package__).get(name, {}),
     )
 
 
@@ -323,7 +324,7 @@ ROTATING_MNIST = _rotating_task(
         "steady": Preset(STEADY_SETTINGS, STEADY_METHOD_SETTINGS, ROTATING_PAPER_NETWORKS, "paper"),
         "paper": Preset(ROTATING_PAPER_SETTINGS, {}, ROTATING_PAPER_NETWORKS, "paper"),
     },
-    download="mnist",
+    download=MNIST_DATASET,
 )
 ROTATING_DIGITS = _rotating_task(
     "rotating-digits",

@@ -17,6 +17,8 @@ from cida.datasets import IndexedData, make_circle, make_hours, make_rotating_mo
 from cida.discriminators import Histogram
 from cida.estimators.expected import estimate_dataset_score
 from cida.experiments.display_rows import DisplayRows
+from cida.experiments.fetch import RemoteDataset
+from cida.experiments.real_tables.nhanes import NHANES_DATASET
 from cida.experiments.real_tables.table_tasks import NHANES, TableTaskData
 from cida.experiments.recipe_networks import ImageNetworks
 from cida.experiments.rotating_mnist.rotating_tasks import (
@@ -64,8 +66,6 @@ class SelectionTaskData:
     scored_rows: ScoredRows
 
     is_simulated = False
-    figures_module = "cida.experiments.selection.selection_figures"
-    methods_as_rows = True
 
     @property
     def held_out_mask(self) -> Tensor:
@@ -212,6 +212,7 @@ def _draw_from_digits(task: str, digits: TaskSpec) -> Callable[..., SelectionTas
 
 HEAD_TITLES = {"l2": "L2", "gaussian": "Gaussian", "histogram": "Histogram"}
 PAPER_LAMBDAS = (0.2, 0.5, 1.0, 2.0, 5.0)  # the paper's
+HEAD_BY_METHOD = {f"{head}-{value:g}": head for head in HEAD_TITLES for value in PAPER_LAMBDAS}
 SELECTION_PROTOCOLS = {
     "clean": "all target rows are trained on without labels and, of tables one half, of digits "
     "other images, scored",
@@ -249,7 +250,7 @@ def _selection_task(
     draw: Callable[[str], Callable[..., SelectionTaskData]],
     settings: MethodSettings,
     networks: ImageNetworks | None = None,
-    download: str | None = None,
+    download: RemoteDataset | None = None,
 ) -> TaskSpec:
     name = f"selection/{task}"
     complete_recipes = _build_bank(settings, networks)
@@ -262,7 +263,7 @@ def _selection_task(
         n_histogram_bins=30,
         domain_classes=30,
         n_cua_stages=20,
-        download_name=download,
+        download=download,
         title=title,
     )
 
@@ -293,7 +294,7 @@ SELECTION = (
         "NHANES",
         lambda name: _draw_from_table(name, NHANES[0]),
         POINT_SETTINGS,
-        download="nhanes",
+        download=NHANES_DATASET,
     ),
     _generated_task("moons", "Turning moons", make_rotating_moons, Line()),
     _generated_task("hours", "Hours", make_hours, Periodic(24)),

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cida.experiments.circle_sine.toy_figures import MATPLOTLIB_STYLE, save_figures
-from cida.experiments.selection.model_bank import HEAD_TITLES
+from cida.experiments.figures import MATPLOTLIB_STYLE, add_shared_legend, make_panels, save_figures
+from cida.experiments.selection.model_bank import HEAD_BY_METHOD, HEAD_TITLES
 
 __all__ = ["draw_figures", "plot_expected_accuracy", "plot_validator_scores"]
 
@@ -23,7 +23,7 @@ N_PLOTTED_VALIDATORS = 3  # validators: the default first
 
 
 def draw_figures(samples: Mapping[str, Any], rows: Sequence[Any], folder: Path) -> dict[str, str]:
-    """Writes each figure as PNG and SVG, from what `judge` left; gives the SVG texts by title."""
+    """Writes figures of the analysis as PNG and SVG; returns the files by title."""
     groups = json.loads((folder / "selection.json").read_text())["groups"]
     with mpl.rc_context(MATPLOTLIB_STYLE):
         figures = {
@@ -61,7 +61,7 @@ def plot_validator_scores(groups: Sequence[Mapping[str, Any]]) -> Figure:
 def _draw_runs(axes: Axes, group: Mapping[str, Any], name: str) -> None:
     scores = np.array(group["scores"][name])
     truth = 100 * np.array(group["truth"])
-    colors = [HEAD_COLORS[method.partition("-")[0]] for method in group["methods"]]
+    colors = [HEAD_COLORS[HEAD_BY_METHOD[method]] for method in group["methods"]]
     axes.scatter(truth, scores, c=colors, s=14, alpha=0.7, linewidths=0)
     best = int(scores.argmax())
     axes.scatter(truth[best], scores[best], s=60, facecolors="none", edgecolors="black")
@@ -69,11 +69,9 @@ def _draw_runs(axes: Axes, group: Mapping[str, Any], name: str) -> None:
 
 def plot_expected_accuracy(groups: Sequence[Mapping[str, Any]]) -> Figure:
     """Along u of each group's kept run: what was expected, its interval, and the truth."""
-    lines = -(-len(groups) // N_EXPECTED_PANEL_COLUMNS)
-    figure = Figure(figsize=(10, 2.1 * lines + 0.5), layout="constrained")
-    panels = figure.subplots(lines, N_EXPECTED_PANEL_COLUMNS, squeeze=False).ravel()
-    for axes, group in zip(panels, groups, strict=False):
-        cells = group["foretold"]
+    figure, panels = make_panels(len(groups), N_EXPECTED_PANEL_COLUMNS, 2.1, 0.5, 10.0)
+    for axes, group in zip(panels, groups, strict=True):
+        cells = group["expected_cells"]
         u = [cell["u"] for cell in cells]
         low, high, score, truth = (
             [100 * cell[name] for cell in cells] for name in ("low", "high", "score", "truth")
@@ -85,8 +83,5 @@ def plot_expected_accuracy(groups: Sequence[Mapping[str, Any]]) -> Figure:
         axes.set_ylim(min(40, *low, *truth) - 1, 101)
         axes.set_ylabel("accuracy, %")
         axes.set_xlabel("u")
-    for axes in panels[len(groups) :]:
-        axes.set_visible(False)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    add_shared_legend(figure, panels[:1], "outside lower center")
     return figure

@@ -6,30 +6,42 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
 from cida.estimators.expected import estimate_dataset_score
 from cida.estimators.search import candidate_from_predictions
-from cida.experiments.jobs import JobResult
 from cida.experiments.runner import CompletedRun, load_completed_run
 from cida.experiments.selection.model_bank import (
     LEAVE_RANGE_OUT,
     N_SELECTION_BINS,
+    SELECTION,
     SelectionTaskData,
 )
+from cida.experiments.spec import Analysis
 from cida.runs.records import TableLine
 from cida.selection.expected_score import ExpectedScore
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 from cida.selection.validators import VALIDATORS, get_validator
 
-__all__ = ["ExpectedCell", "GroupRanking", "ValidatorRanking", "rank_validators"]
+if TYPE_CHECKING:  # jobs find their experiments, of which this is one
+    from cida.experiments.jobs import JobResult
+
+__all__ = [
+    "ExpectedCell",
+    "GroupRanking",
+    "ValidatorRanking",
+    "analyze_validators",
+    "rank_validators",
+]
 
 Array = np.ndarray[Any, Any]
 DEFAULT_VALIDATOR = next(iter(VALIDATORS))
 NEAR_BEST_GAP = 0.01  # a point
+VALIDATOR_TABLE_TITLE = "Validators against the truth"
+RANKING_FILE = "selection.json"
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,18 @@ class ValidatorRanking:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {"schema": 1, "groups": [asdict(group) for group in self.groups]}
+
+
+def analyze_validators(job_results: Sequence[JobResult]) -> Analysis:
+    """What validators say of the runs, as a table, sentences and selection.json."""
+    ranking = rank_validators(job_results)
+    titles = {task.name: task.title for task in SELECTION}
+    return Analysis(
+        tables={VALIDATOR_TABLE_TITLE: ranking.to_table(titles)},
+        sentences=ranking.summary(titles),
+        files={RANKING_FILE: ranking.to_dict()},
+        wide_columns=tuple(titles.values()),
+    )
 
 
 def rank_validators(job_results: Sequence[JobResult]) -> ValidatorRanking:

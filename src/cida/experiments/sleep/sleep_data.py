@@ -121,9 +121,6 @@ class SleepTaskData:
     scored_source: SubjectGroup
     scored_target: SubjectGroup
 
-    figures_module = "cida.experiments.sleep.sleep_figures"
-    methods_as_rows = False  # as the paper prints it
-
     @property
     def is_simulated(self) -> bool:
         """Whether these people exist in a computer alone."""

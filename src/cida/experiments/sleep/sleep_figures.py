@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 import matplotlib as mpl
@@ -13,37 +12,35 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cida.experiments.circle_sine.toy_figures import MATPLOTLIB_STYLE, SOURCE_COLOR, save_figures
+from cida.experiments.figures import (
+    MATPLOTLIB_STYLE,
+    METHOD_LINE_STYLES,
+    SOURCE_COLOR,
+    TARGET_COLOR,
+    add_shared_legend,
+    make_panels,
+    mean_score_by_bin,
+    save_figures,
+    shade_source,
+)
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.sleep.sleep_data import AGE_BIN_YEARS, SleepTaskData, SubjectGroup
 from cida.methods import METHODS
 from cida.runs.records import RunResult
 
 __all__ = [
-    "METHOD_LINE_STYLES",
-    "add_shared_legend",
     "draw_figures",
-    "mean_score_by_index",
     "plot_accuracy_by_age",
     "plot_ages",
 ]
 
 N_SLEEP_PANEL_COLUMNS = 3
-# Enough to read: where one began, where one could end, and who adapts.
-METHOD_LINE_STYLES: dict[str, dict[str, Any]] = {
-    "source-only": {"color": "#7a8594"},
-    "dann": {"color": "#c97a12"},
-    "cida": {"color": "#7b4bb3"},
-    "pcida": {"color": "#0e8a7c"},
-    "histogram": {"color": "#1f4fd8"},
-    "oracle": {"color": "#1c2430", "linestyle": "--"},
-}
 
 
 def draw_figures(
     data_by_task: Mapping[str, SleepTaskData], results: Sequence[RunResult], folder: Path
 ) -> dict[str, str]:
-    """Writes each figure as PNG and SVG; gives the SVG texts by title."""
+    """Writes each figure as PNG and SVG; returns the files by title."""
     with mpl.rc_context(MATPLOTLIB_STYLE):
         figures = {
             "Who is in it, by age": ("ages", plot_ages(data_by_task)),
@@ -63,10 +60,14 @@ def plot_ages(data_by_task: Mapping[str, SleepTaskData]) -> Figure:
         ages = np.concatenate(groups)
         edges = list(range(math.floor(ages.min()), math.ceil(ages.max()) + 3, 2))
         axes.hist(
-            groups, edges, stacked=True, color=[SOURCE_COLOR, "#9aa7b8"], label=["source", "target"]
+            groups,
+            edges,
+            stacked=True,
+            color=[SOURCE_COLOR, TARGET_COLOR],
+            label=["source", "target"],
         )
         axes.set_ylabel("people")
-    add_shared_legend(figure, panels)
+    add_shared_legend(figure, panels[:1])
     return figure
 
 
@@ -80,30 +81,20 @@ def plot_accuracy_by_age(
         for method, line_style in METHOD_LINE_STYLES.items():
             method_results = [row for row in results if (row.task, row.method) == (name, method)]
             if method_results:
-                ages, scores = mean_score_by_index(method_results)
+                ages, scores = mean_score_by_bin(method_results)
                 axes.plot(ages, scores, marker="o", ms=3, label=METHODS[method].title, **line_style)
         axes.set_ylabel("accuracy %")
-    add_shared_legend(figure, panels)
+    add_shared_legend(figure, panels[:1])
     return figure
 
 
 def _make_panels(data_by_task: Mapping[str, SleepTaskData]) -> tuple[Figure, list[Axes]]:
-    columns = min(N_SLEEP_PANEL_COLUMNS, len(data_by_task))
-    n_rows = math.ceil(len(data_by_task) / columns)
-    figure = Figure(figsize=(11, 2.6 * n_rows + 0.4), layout="constrained")
-    panels: list[Axes] = list(figure.subplots(n_rows, columns, squeeze=False).flat)
-    for axes, name in zip(panels, data_by_task, strict=False):
+    n_columns = min(N_SLEEP_PANEL_COLUMNS, len(data_by_task))
+    figure, panels = make_panels(len(data_by_task), n_columns, 2.6)
+    for axes, name in zip(panels, data_by_task, strict=True):
         axes.set_title(TASK_SPECS[name].title, fontsize=9)
         axes.set_xlabel("age, years")
-    for axes in panels[len(data_by_task) :]:
-        axes.set_axis_off()
-    return figure, panels[: len(data_by_task)]
-
-
-def add_shared_legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    """One legend above all panels."""
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    return figure, panels
 
 
 def _subject_ages(*groups: SubjectGroup) -> np.ndarray[Any, Any]:
@@ -115,14 +106,4 @@ def _shade_source_ages(axes: Axes, ages: np.ndarray[Any, Any]) -> None:
     unique_ages = np.unique(ages)
     edges = np.split(unique_ages, np.flatnonzero(np.diff(unique_ages) > AGE_BIN_YEARS) + 1)
     for part in edges:
-        axes.axvspan(part[0], part[-1], color=SOURCE_COLOR, alpha=0.12, lw=0)
-
-
-def mean_score_by_index(results: Sequence[RunResult]) -> tuple[list[float], list[float]]:
-    """The middle of each bin, and the mean over seeds."""
-    bins: dict[float, list[float]] = {}
-    for row in results:
-        for cell in row.by_index:
-            bins.setdefault((cell["lo"] + cell["hi"]) / 2, []).append(100 * cell["score"])
-    ages = sorted(bins)
-    return ages, [mean(bins[age]) for age in ages]
+        shade_source(axes, part[0], part[-1])

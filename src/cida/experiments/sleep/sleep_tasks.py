@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 
+from cida.experiments.folder_files import load_published_scores
 from cida.experiments.recipe_networks import SignalNetworks
-from cida.experiments.sleep import INDEX_NAMES
+from cida.experiments.sleep.cohorts import simulate_missing_cohorts, simulated_data_home
 from cida.experiments.sleep.sleep_data import AgeRange, CohortSelection, draw_sleep_data
-from cida.experiments.spec import PAPER_SETTINGS, MethodSettings, Preset, TaskSpec
-from cida.runs.records import PublishedScore
+from cida.experiments.sleep.studies import INDEX_NAMES
+from cida.experiments.spec import (
+    PAPER_SETTINGS,
+    MethodSettings,
+    PreparationRequest,
+    Preset,
+    TaskSpec,
+)
 from cida.spaces import make_line_space
 
-__all__ = ["SLEEP_CROSS", "SLEEP_INTRA", "SLEEP_MULTI"]
+__all__ = ["SLEEP_CROSS", "SLEEP_INTRA", "SLEEP_MULTI", "prepare_sleep_data"]
 
 SLEEP_METHODS = (
     "source-only",
@@ -26,7 +33,6 @@ SLEEP_METHODS = (
     "histogram",
     "oracle",
 )
-PAPER_TABLE_METHODS = ("source-only", "adda", "dann", "cdann", "mdd", "cua", "cida", "pcida")
 INDEX_COUNTS = (1, 2, 4, 11)
 
 SLEEP_PROTOCOLS = {
@@ -76,7 +82,6 @@ def _sleep_task(
     title: str,
     source: CohortSelection,
     target: CohortSelection,
-    published_scores: dict[str, PublishedScore],
     index_names: tuple[str, ...] = ("age",),
 ) -> TaskSpec:
     space = {"space": make_line_space(len(index_names))}
@@ -102,127 +107,52 @@ def _sleep_task(
         domain_classes=6,
         n_cua_stages=4,
         discriminator_hidden=(128, 128, 128, 128),  # five layers with the last, as in the paper
-        published_scores=published_scores,
+        published_scores=load_published_scores(__package__)[name],
     )
 
 
-def _published_scores(
-    table: int, percent: tuple[float, ...], methods: tuple[str, ...]
-) -> dict[str, PublishedScore]:
-    source_note = f"the paper's Table {table}, on the real recordings"
-    pairs = zip(methods, percent, strict=True)
-    return {
-        method: PublishedScore(round(value / 100, 4), "target", source_note)
-        for method, value in pairs
-    }
+def prepare_sleep_data(request: PreparationRequest) -> None:
+    """Simulates cohorts that are not there, and draws every task's data once.
+
+    A store that is missing or too small is reported before the first run, not before the last.
+    """
+    if request.root is None:
+        home = simulated_data_home()
+        simulate_missing_cohorts(home, n_jobs=request.n_jobs, on_progress=request.on_progress)
+    for task in request.tasks:
+        task.draw_data(request.seed, request.protocol, request.root)
 
 
 def _intra_cohort_task(
-    cohort: str, kind: str, source: tuple[AgeRange, ...], target: AgeRange, *percent: float
+    cohort: str, kind: str, source: tuple[AgeRange, ...], target: AgeRange
 ) -> TaskSpec:
     """A task of Table 2: one range of ages to another, in one cohort."""
     source_label = str(source[0]) if len(source) == 1 else "Outside"
-    title = f"{cohort.upper()}@{source_label} → {cohort.upper()}@{target}"
-    published_scores = _published_scores(2, percent, PAPER_TABLE_METHODS)
-    name = f"sleep-intra/{cohort}-{kind}"
     return _sleep_task(
-        name,
-        title,
+        f"sleep-intra/{cohort}-{kind}",
+        f"{cohort.upper()}@{source_label} → {cohort.upper()}@{target}",
         CohortSelection(cohort, source),
         CohortSelection(cohort, (target,)),
-        published_scores,
     )
 
 
 SLEEP_INTRA = (
+    _intra_cohort_task("shhs", "extrapolation", (AgeRange(44, 52, True),), AgeRange(52, 90)),
+    _intra_cohort_task("mesa", "extrapolation", (AgeRange(54, 58, True),), AgeRange(58, 95)),
+    _intra_cohort_task("sof", "extrapolation", (AgeRange(75, 82, True),), AgeRange(82, 90)),
     _intra_cohort_task(
-        "shhs",
-        "extrapolation",
-        (AgeRange(44, 52, True),),
-        AgeRange(52, 90),
-        77.4,
-        78.0,
-        77.1,
-        77.5,
-        77.7,
-        77.4,
-        79.8,
-        80.6,
+        "shhs", "interpolation", (AgeRange(44, 52, True), AgeRange(75, 90)), AgeRange(52, 75)
     ),
     _intra_cohort_task(
-        "mesa",
-        "extrapolation",
-        (AgeRange(54, 58, True),),
-        AgeRange(58, 95),
-        80.1,
-        80.7,
-        79.9,
-        80.4,
-        80.3,
-        80.1,
-        82.7,
-        82.5,
+        "mesa", "interpolation", (AgeRange(54, 58, True), AgeRange(75, 95)), AgeRange(58, 75)
     ),
     _intra_cohort_task(
-        "sof",
-        "extrapolation",
-        (AgeRange(75, 82, True),),
-        AgeRange(82, 90),
-        74.7,
-        74.8,
-        74.2,
-        74.4,
-        74.6,
-        74.5,
-        76.7,
-        76.7,
-    ),
-    _intra_cohort_task(
-        "shhs",
-        "interpolation",
-        (AgeRange(44, 52, True), AgeRange(75, 90)),
-        AgeRange(52, 75),
-        82.4,
-        81.7,
-        82.5,
-        82.3,
-        82.5,
-        82.4,
-        82.2,
-        83.7,
-    ),
-    _intra_cohort_task(
-        "mesa",
-        "interpolation",
-        (AgeRange(54, 58, True), AgeRange(75, 95)),
-        AgeRange(58, 75),
-        83.5,
-        83.5,
-        83.2,
-        83.3,
-        83.8,
-        83.4,
-        83.5,
-        84.7,
-    ),
-    _intra_cohort_task(
-        "sof",
-        "interpolation",
-        (AgeRange(72, 79, True), AgeRange(86, 90)),
-        AgeRange(79, 86),
-        71.8,
-        71.5,
-        71.4,
-        70.9,
-        71.8,
-        71.5,
-        71.8,
-        73.6,
+        "sof", "interpolation", (AgeRange(72, 79, True), AgeRange(86, 90)), AgeRange(79, 86)
     ),
 )
 
 
-def _cross_cohort_task(source: str, target: str, *percent: float) -> TaskSpec:
+def _cross_cohort_task(source: str, target: str) -> TaskSpec:
     """A task of Table 3: one whole cohort to another."""
     all_ages = (AgeRange(0, 130),)
     return _sleep_task(
@@ -230,25 +160,17 @@ def _cross_cohort_task(source: str, target: str, *percent: float) -> TaskSpec:
         f"{source.upper()} → {target.upper()}",
         CohortSelection(source, all_ages),
         CohortSelection(target, all_ages),
-        _published_scores(3, percent, PAPER_TABLE_METHODS),
     )
 
 
 SLEEP_CROSS = (
-    _cross_cohort_task("sof", "shhs", 75.6, 76.0, 75.2, 75.6, 75.8, 75.3, 75.9, 80.1),
-    _cross_cohort_task("sof", "mesa", 74.0, 75.1, 74.6, 75.2, 74.9, 73.6, 74.8, 80.0),
-    _cross_cohort_task("shhs", "mesa", 82.8, 83.0, 82.6, 82.1, 83.0, 82.1, 83.2, 85.3),
-    _cross_cohort_task("mesa", "shhs", 80.7, 81.8, 80.9, 80.9, 81.2, 81.0, 80.8, 83.4),
-    _cross_cohort_task("shhs", "sof", 78.7, 79.5, 79.0, 79.2, 79.7, 79.1, 81.1, 80.9),
-    _cross_cohort_task("mesa", "sof", 75.9, 76.6, 77.0, 76.9, 76.9, 76.0, 79.3, 79.0),
+    _cross_cohort_task("sof", "shhs"),
+    _cross_cohort_task("sof", "mesa"),
+    _cross_cohort_task("shhs", "mesa"),
+    _cross_cohort_task("mesa", "shhs"),
+    _cross_cohort_task("shhs", "sof"),
+    _cross_cohort_task("mesa", "sof"),
 )
-
-TABLE_4_PERCENT = {
-    1: (77.4, 79.8, 80.6),
-    2: (77.6, 81.0, 81.1),
-    4: (77.7, 81.2, 81.3),
-    11: (77.7, 82.6, 82.6),
-}
 
 SLEEP_MULTI = tuple(
     _sleep_task(
@@ -256,7 +178,6 @@ SLEEP_MULTI = tuple(
         f"{count} {'index' if count == 1 else 'indices'}",
         CohortSelection("shhs", (AgeRange(44, 52, True),)),
         CohortSelection("shhs", (AgeRange(52, 90),)),
-        _published_scores(4, TABLE_4_PERCENT[count], ("source-only", "cida", "pcida")),
         INDEX_NAMES[:count],
     )
     for count in INDEX_COUNTS

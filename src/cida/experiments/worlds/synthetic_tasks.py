@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
-from sklearn.metrics import r2_score
 
 from cida.datasets import (
     IndexedData,
@@ -26,104 +23,18 @@ from cida.datasets import (
     make_sine,
 )
 from cida.datasets.ladder import SWITCH_POINTS_BY_MOMENT
-from cida.dependence import distance_correlation
-from cida.experiments.display_rows import DisplayRows
 from cida.experiments.spec import MethodSettings, Preset, TaskSpec
-from cida.experiments.task_data import (
-    bin_score_to_dict,
-    estimate_expected_scores,
-    hash_arrays,
-    select_display_rows,
-)
-from cida.indexing import evenly_spaced
-from cida.label_shift import measure_label_shift
-from cida.metrics import accuracy, score_by_bin
-from cida.selection.expected_score import ExpectedScore
-from cida.spaces import make_line_space
+from cida.experiments.task_data import DependenceTaskData
 
-__all__ = ["RESTART_TASKS", "SYNTHETIC_TASKS", "SyntheticTaskData"]
+__all__ = ["RESTART_TASKS", "SYNTHETIC_TASKS"]
 
 Array = np.ndarray[Any, Any]
-
-N_SYNTHETIC_BINS = 20
-MAX_DEPENDENCE_ROWS = 2000  # rows: distances between all of them
-
-
-@dataclass(frozen=True)
-class SyntheticTaskData:
-    """A world to train and to score on: labels of the target are there for scoring alone."""
-
-    data: IndexedData
-    task: str
-    regression: bool = False
-
-    is_simulated = False
-    figures_module = "cida.experiments.worlds.world_figures"
-    methods_as_rows = False  # many worlds, few methods
-
-    @property
-    def name(self) -> str:
-        return self.data.name
-
-    def train(self, model: Any, oracle: bool) -> None:
-        labels = self.data.y if oracle else self.data.training_labels
-        model.fit(self.data.x, labels, domain_index=self.data.u)
-
-    def evaluate(self, model: Any) -> dict[str, Any]:
-        data = self.data
-        predicted = model.predict(data.x, domain_index=data.u)
-        metric = r2_score if self.regression else accuracy
-        u = self._u
-        cells = score_by_bin(
-            make_line_space(u.shape[1]).fit(u), u, data.y, predicted, N_SYNTHETIC_BINS, metric
-        )
-        source = data.source
-        return {
-            "source_score": float(metric(data.y[source], predicted[source])),
-            "target_score": float(metric(data.y[~source], predicted[~source])),
-            "all_score": float(metric(data.y, predicted)),
-            "by_index": [bin_score_to_dict(cell) for cell in cells],
-            "extra_metrics": {"left of u": self._index_dependence(model)},
-            "task": self.task,
-        }
-
-    def fingerprint(self) -> str:
-        return hash_arrays(self.data.x, self.data.u, self.data.training_labels)
-
-    def display_rows(self) -> DisplayRows:
-        return select_display_rows(self.data)
-
-    def expected_scores(self, model: Any) -> Sequence[ExpectedScore]:
-        return estimate_expected_scores(self.data, model)
-
-    def summary(self, title: str) -> str:
-        """How many rows there are, and whether the balance of labels moves along u."""
-        source, u = self.data.source, self._u
-        y = torch.from_numpy(self.data.y[source])
-        shift = measure_label_shift(make_line_space(u.shape[1]).fit(u), u[source], y)
-        shift_text = "moves along u, which fit warns of" if shift.is_suspected else "holds along u"
-        return (
-            f"{title}: {source.sum():,} source rows, {(~source).sum():,} target rows without "
-            f"labels; the balance of source labels {shift_text} ({shift.shift:.3f})."
-        )
-
-    @property
-    def _u(self) -> torch.Tensor:
-        return torch.from_numpy(self.data.u.reshape(len(self.data.u), -1))
-
-    def _index_dependence(self, model: Any) -> float:
-        """The distance correlation, bias-corrected and squared, of the encoding and u."""
-        rows = evenly_spaced(len(self.data.u), MAX_DEPENDENCE_ROWS).numpy()
-        z = model.transform(self.data.x[rows], domain_index=self.data.u[rows])
-        u = self._u[rows].double()
-        index = make_line_space(u.shape[1]).fit(u).embed(u)
-        return float(distance_correlation(torch.from_numpy(z).double(), index))
 
 
 def _make_draw(
     make_data: Callable[..., IndexedData], task: str, regression: bool
-) -> Callable[[int, str], SyntheticTaskData]:
-    return lambda seed, protocol: SyntheticTaskData(make_data(seed=seed), task, regression)
+) -> Callable[[int, str], DependenceTaskData]:
+    return lambda seed, protocol: DependenceTaskData(make_data(seed=seed), task, regression)
 
 
 SYNTHETIC_PROTOCOLS = {"points": "all rows are trained on, the target's without labels, and scored"}

@@ -15,8 +15,9 @@ from cida.cli.bars import watching
 from cida.cli.output import folder_contents, print_json, titled_warnings
 from cida.cli.report import REPORT_FILE, save_report
 from cida.datasets import make_circle
-from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, ToyTaskData
+from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, make_toy_data
 from cida.experiments.publish import rich_table
+from cida.experiments.registry import EXPERIMENTS
 from cida.experiments.runner import (
     CompletedRun,
     ResumeOptions,
@@ -86,7 +87,15 @@ class Demo:
         write_results(self.out / "results.json", "circle", "demo", "training points", results)
         folders = [self._folder(o.recipe.method, o.result.seed) for o in completed_runs]
         names = [folder.name for folder in folders]
-        Manifest(names, self._command(), "training points").save(self.out)
+        experiment = EXPERIMENTS["circle"]
+        Manifest(
+            runs=names,
+            command=self._command(),
+            protocol="training points",
+            experiment=experiment.name,
+            text=experiment.text,
+            tasks=tuple(task.record for task in experiment.tasks),
+        ).save(self.out)
         save_report(read_runs(folders), self.out / REPORT_FILE, console)
         titles = {outcome.recipe.method: outcome.recipe.title for outcome in completed_runs}
         title = "Circle: accuracy %, 6 source and 24 target domains"
@@ -107,7 +116,7 @@ class Demo:
         return range(self.first_seed, self.first_seed + self.seeds)
 
     def _run_seed(self, seed: int, console: Console) -> list[CompletedRun]:
-        task_data = ToyTaskData(make_circle(seed=seed))
+        task_data = make_toy_data(make_circle(seed=seed))
         completed_runs = []
         for name in self.methods:
             recipe = DEMO_RECIPES[name].with_settings(steps=self.steps)

@@ -1,4 +1,4 @@
-"""Figures of the worlds and of the moment ladder; needs matplotlib."""
+"""Scores of every method in every synthetic task, and along the index; needs matplotlib."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from statistics import mean
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cida.experiments.circle_sine.toy_figures import MATPLOTLIB_STYLE, SOURCE_COLOR, save_figures
+from cida.experiments.figures import (
+    MATPLOTLIB_STYLE,
+    METHOD_LINE_STYLES,
+    add_shared_legend,
+    make_panels,
+    mean_score_by_bin,
+    save_figures,
+    shade_source,
+)
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.sleep.sleep_figures import METHOD_LINE_STYLES, add_shared_legend
-from cida.experiments.worlds.synthetic_tasks import SyntheticTaskData
+from cida.experiments.task_data import SyntheticTaskData
 from cida.methods import METHODS
 from cida.runs.records import RunResult
 
@@ -33,7 +39,7 @@ MIN_COLOR_SCORE, MAX_COLOR_SCORE = 45.0, 100.0
 def draw_figures(
     data_by_task: Mapping[str, SyntheticTaskData], results: Sequence[RunResult], folder: Path
 ) -> dict[str, str]:
-    """Writes each figure as PNG and SVG; gives the SVG texts by title."""
+    """Writes each figure as PNG and SVG; returns the files by title."""
     with mpl.rc_context(MATPLOTLIB_STYLE):
         figures = {"Every method in every world": ("scores", plot_score_matrix(results))}
         one_dimensional = {name: one for name, one in data_by_task.items() if one.data.u.ndim == 1}
@@ -73,31 +79,20 @@ def plot_accuracy_by_index(
     data_by_task: Mapping[str, SyntheticTaskData], results: Sequence[RunResult]
 ) -> Figure:
     """The mean score of each method in cells along an index of one number, a panel a world."""
-    lines = math.ceil(len(data_by_task) / N_SYNTHETIC_PANEL_COLUMNS)
-    figure = Figure(figsize=(11, 0.8 + 2.1 * lines), layout="constrained")
-    grid: list[Axes] = list(figure.subplots(lines, N_SYNTHETIC_PANEL_COLUMNS, squeeze=False).flat)
-    for spare in grid[len(data_by_task) :]:
-        spare.set_visible(False)
-    for axes, (name, task_data) in zip(grid, data_by_task.items(), strict=False):
+    figure, grid = make_panels(len(data_by_task), N_SYNTHETIC_PANEL_COLUMNS, 2.1, 0.8)
+    for axes, (name, task_data) in zip(grid, data_by_task.items(), strict=True):
         source_index = task_data.data.u[task_data.data.source]
-        axes.axvspan(source_index.min(), source_index.max(), color=SOURCE_COLOR, alpha=0.12, lw=0)
+        shade_source(axes, source_index.min(), source_index.max())
         for method, line_style in SYNTHETIC_LINE_STYLES.items():
             method_results = [row for row in results if (row.task, row.method) == (name, method)]
             if method_results:
                 axes.plot(
-                    *_mean_score_by_bin(method_results), label=METHODS[method].title, **line_style
+                    *mean_score_by_bin(method_results), label=METHODS[method].title, **line_style
                 )
         axes.set_title(TASK_SPECS[name].title, fontsize=9)
         axes.set_ylim(0 if not task_data.regression else -5, 105)
-    add_shared_legend(figure, grid[: len(data_by_task)])
+    add_shared_legend(figure, grid[:1])
     return figure
-
-
-def _mean_score_by_bin(results: Sequence[RunResult]) -> tuple[list[float], list[float]]:
-    """The middle of each cell and its mean score in per cent; cells differ a little by seed."""
-    cells = list(zip(*(row.by_index for row in results), strict=False))
-    index_values = [mean((one["lo"] + one["hi"]) / 2 for one in cell) for cell in cells]
-    return index_values, [100 * mean(one["score"] for one in cell) for cell in cells]
 
 
 def _mean_target_score(results: Sequence[RunResult], task: str, method: str) -> float:
