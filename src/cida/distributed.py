@@ -1,8 +1,8 @@
 """Several processes that train one model, each on its share of every batch.
 
-``torchrun`` starts them; each is a *rank*. All draw the same batches and take their own rows of
-them, all have the same weights, and gradients are averaged before every step. One process is the
-usual case: there everything here does nothing.
+``torchrun`` starts them; each is a *rank*. All ranks draw the same batches and take their own rows
+of them, all have the same weights, and gradients are averaged before every step. With one process,
+the usual case, the functions here do nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,16 @@ _group_numbers = itertools.count()  # that ranks came together
 
 @contextmanager
 def process_group() -> Iterator[None]:
-    """Inside, the processes that torchrun started are one training; alone it does nothing."""
+    """Context in which the processes that ``torchrun`` started train together.
+
+    With a single process it does nothing.
+
+    Examples
+    --------
+    >>> import cida
+    >>> with cida.process_group():
+    ...     model = cida.CIDAClassifier()  # .fit(X, y, domain_index=u)
+    """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
         yield
         return
@@ -64,33 +73,75 @@ def process_group() -> Iterator[None]:
 
 
 def world_size() -> int:
-    """How many ranks there are."""
+    """Return the number of ranks.
+
+    Returns
+    -------
+    int
+        1 outside a process group.
+    """
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """Which of them this process is, from 0."""
+    """Return the number of this process, from 0.
+
+    Returns
+    -------
+    int
+        0 outside a process group.
+    """
     return dist.get_rank() if world_size() > 1 else 0
 
 
 def is_main_process() -> bool:
-    """Whether this process speaks, and leaves files, for all."""
+    """Tell whether this process prints and writes files for all.
+
+    Returns
+    -------
+    bool
+        True on rank 0.
+    """
     return rank() == 0
 
 
 def shard(row_ids: Tensor) -> Tensor:
-    """This rank's share of the row numbers of a batch."""
+    """Return this rank's share of the row numbers of a batch.
+
+    Parameters
+    ----------
+    row_ids : Tensor of int
+        Row numbers of the whole batch, the same on all ranks.
+
+    Returns
+    -------
+    Tensor of int
+        Every ``world_size``-th of them.
+    """
     return row_ids if world_size() == 1 else row_ids[rank() :: world_size()]
 
 
 def mean_over_ranks(
     values: Tensor, weights: Tensor | None = None, total: float | None = None
 ) -> Tensor:
-    """This rank's part of ``sum w v / sum w`` over the rows of all ranks; without rows it is 0.
+    """Return this rank's part of ``sum w v / sum w`` over the rows of all ranks; 0 without rows.
 
     The mean of the ranks' parts is the mean of all rows, and the mean of their gradients is its
-    gradient, however many rows each rank has: `all_reduce_mean` makes both. ``total`` is
-    ``sum w`` over all ranks; it is asked for here if it is not given.
+    gradient, however many rows each rank has: `all_reduce_mean` computes both.
+
+    Parameters
+    ----------
+    values : Tensor of shape (rows,)
+        Values of this rank's rows.
+    weights : Tensor of shape (rows,), optional
+        Their weights; equal by default.
+    total : float, optional
+        ``sum w`` over all ranks; exchanged here if it is not given.
+
+    Returns
+    -------
+    Tensor
+        One number.
     """
     if world_size() == 1:
         if weights is None:
@@ -103,7 +154,13 @@ def mean_over_ranks(
 
 
 def all_reduce_mean(tensors: Iterable[Tensor]) -> None:
-    """Puts the mean over ranks into each of these tensors, in one exchange."""
+    """Replace each tensor by its mean over the ranks, in one exchange.
+
+    Parameters
+    ----------
+    tensors : iterable of Tensor
+        Changed in place.
+    """
     tensor_list = list(tensors)
     if world_size() == 1 or not tensor_list:
         return
@@ -117,7 +174,18 @@ def all_reduce_mean(tensors: Iterable[Tensor]) -> None:
 
 
 def sum_over_ranks(*numbers: float) -> list[float]:
-    """The sum over ranks of each of these numbers, in one exchange."""
+    """Return the sum over the ranks of each number, in one exchange.
+
+    Parameters
+    ----------
+    *numbers : float
+        This rank's numbers.
+
+    Returns
+    -------
+    list of float
+        The sums.
+    """
     if world_size() == 1:
         return list(numbers)
     sums = torch.tensor(numbers, dtype=torch.float64)
@@ -126,12 +194,34 @@ def sum_over_ranks(*numbers: float) -> list[float]:
 
 
 def any_rank(flag: bool) -> bool:
-    """Whether the flag is true on any rank."""
+    """Tell whether a flag is true on any rank.
+
+    Parameters
+    ----------
+    flag : bool
+        This rank's flag.
+
+    Returns
+    -------
+    bool
+        The same on all ranks.
+    """
     return sum_over_ranks(flag)[0] > 0
 
 
 def common_to_ranks(numbers: Iterable[int]) -> set[int]:
-    """The numbers that every rank gave."""
+    """Return the numbers that every rank gave.
+
+    Parameters
+    ----------
+    numbers : iterable of int
+        This rank's numbers.
+
+    Returns
+    -------
+    set of int
+        The intersection over the ranks.
+    """
     own_numbers = set(numbers)
     if world_size() == 1:
         return own_numbers
@@ -141,12 +231,34 @@ def common_to_ranks(numbers: Iterable[int]) -> set[int]:
 
 
 def rank_seed(seed: int) -> int:
-    """The seed of what this rank draws on the fly; the first rank's is the seed itself."""
+    """Return the seed of what this rank draws when it makes rows.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the training.
+
+    Returns
+    -------
+    int
+        The seed itself on rank 0, and a different one on each other rank.
+    """
     return seed + RANK_SEED_STRIDE * rank()
 
 
 def rank_device(device: str) -> torch.device:
-    """The device of this rank: of several graphics cards each rank has its own."""
+    """Return the device of this rank; of several GPUs each rank has its own.
+
+    Parameters
+    ----------
+    device : str
+        What the user asked for, such as "cuda".
+
+    Returns
+    -------
+    torch.device
+        The device.
+    """
     if device == "cuda" and world_size() > 1:
         return torch.device("cuda", _local_rank())
     return torch.device(device)

@@ -78,10 +78,21 @@ def root_mean_squared_error(y_true: Array, y_pred: Array) -> float:
 
 
 def index_r2(features: Array, index: Array) -> float:
-    """The share of the index's variance that a ridge regression on the features explains.
+    """Return the share of the index's variance that a ridge regression on the features explains.
 
-    It is fitted on every second row and scored on the others; 0 where it does no better than the
-    mean. ``index`` is the embedded index, shape ``(rows, width)``.
+    It is fitted on every second row and scored on the others.
+
+    Parameters
+    ----------
+    features : ndarray of shape (rows, columns)
+        Inputs or encodings.
+    index : ndarray of shape (rows, width)
+        The embedded index.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 where it is no better than the mean.
     """
     std = features.std(axis=0)
     scaled = (features - features.mean(axis=0)) / np.where(std > 0, std, 1.0)

@@ -29,7 +29,17 @@ DIAGNOSIS_CODES = (
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One parameter of the estimator to change, from its current value to a proposed one."""
+    """One parameter of the estimator to change, from its current value to a proposed one.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter.
+    current : bool, int, float, str or None
+        Its value in the fit.
+    proposed : bool, int, float, str or None
+        The value to try.
+    """
 
     parameter: str
     current: bool | int | float | str | None
@@ -40,13 +50,13 @@ class Suggestion:
 class Diagnosis:
     """One problem of a run.
 
-    Attributes
+    Parameters
     ----------
     code : str
-        One of `DIAGNOSIS_CODES`.
+        One of ``DIAGNOSIS_CODES``.
     evidence : dict of str to float
         The figures that the diagnosis rests on.
-    suggestion : Suggestion or None
+    suggestion : Suggestion or None, optional
         The parameter to change; None where the remedy is no parameter, such as more rows.
     """
 
@@ -55,16 +65,16 @@ class Diagnosis:
     suggestion: Suggestion | None = None
 
     def describe_evidence(self) -> str:
-        """What was found, in one sentence."""
+        """Return what was found, in one sentence."""
         return describe_evidence(self.code, self.evidence)
 
     def describe_suggestion(self) -> str:
-        """What to change, in one sentence."""
+        """Return what to change, in one sentence."""
         change = None if self.suggestion is None else asdict(self.suggestion)
         return describe_change(self.code, self.evidence, change)
 
     def summary(self) -> str:
-        """What was found and what to change, in plain English."""
+        """Return what was found and what to change, in plain English."""
         return f"{self.describe_evidence()} {self.describe_suggestion()}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +94,12 @@ class Diagnosis:
 class SkippedCheck:
     """A group of rules that could not be applied, and the figures that say why.
 
-    ``code`` is "no-index", "too-few-steps", "too-few-probes" or "unknown-rows".
+    Parameters
+    ----------
+    code : str
+        "no-index", "too-few-steps", "too-few-probes" or "unknown-rows".
+    evidence : dict of str to float
+        The figures.
     """
 
     code: str

@@ -54,12 +54,67 @@ class IndexColumnSummary:
 class FitSummary:
     """What `diagnose` reads beside the events; it is computed without any target label.
 
-    The settings are always known. Of the rest, None is what is unknown or does not apply to this
-    model. ``marginal_label_loss`` is the prediction loss of the best constant prediction,
-    ``knn_loss`` that of the mean label of ten neighbors in x. ``majority_share_source`` and
-    ``majority_share_far`` are the shares of the most frequent predicted class among source rows,
-    and in the farthest quarter of the target. ``index_r2`` is the share of V[u] that a linear
-    probe explains by z, ``dominant_index_r2`` that in the directions where z varies most.
+    The settings are always known. Of the rest, None is what is unknown or does not apply to the
+    model.
+
+    Parameters
+    ----------
+    game : str
+        Name of the game.
+    has_index : bool
+        Whether there is a domain index.
+    is_adaptive : bool
+        Whether the model adapts to a target.
+    is_conditional : bool
+        Whether z may depend on u as far as predictions do.
+    uses_head : bool
+        Whether the game uses the discriminator's distribution of u.
+    default_lambda : float
+        ``lambda_d`` of the game if none is given.
+    lambda_d : float
+        Weight of the adversarial term.
+    discriminator_steps : int
+        Moves of the discriminator in each round.
+    ceiling : bool
+        Whether the adversarial gradient stops at the ceiling.
+    curriculum : float
+        Share of the steps over which the index range widens.
+    steps : int
+        Number of rounds.
+    learning_rate : float
+        Initial step size.
+    weight_decay : float
+        Weight decay.
+    has_custom_encoder : bool
+        Whether the encoder is the user's own.
+    coordinates : str
+        How x is expressed given u.
+    n_source_rows : int or None, optional
+        Rows with a label.
+    n_target_rows : int or None, optional
+        Rows without a label.
+    n_classes : int or None, optional
+        Number of classes; None for a regression.
+    index_columns : tuple of IndexColumnSummary, optional
+        The distribution of each column of the index.
+    label_shift : LabelShift or None, optional
+        How much the balance of source labels changes along the index.
+    marginal_label_loss : float or None, optional
+        Prediction loss of the best constant prediction.
+    knn_loss : float or None, optional
+        Prediction loss of the mean label of ten neighbours in x.
+    encoding_std : float or None, optional
+        Standard deviation of z.
+    encoding_rms : float or None, optional
+        Root mean square of z.
+    majority_share_source : float or None, optional
+        Share of the most frequent predicted class among source rows.
+    majority_share_far : float or None, optional
+        The same in the farthest quarter of the target.
+    index_r2 : float or None, optional
+        Share of V[u] that a linear probe explains by z.
+    dominant_index_r2 : float or None, optional
+        The same in the directions where z varies most.
     """
 
     game: str
