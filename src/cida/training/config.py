@@ -42,7 +42,7 @@ class TrainingConfig:
         How many events the callbacks get.
     device : str, default "cpu"
         Where to train, such as "cuda".
-    precision : {"float32", "bfloat16"}, default "float32"
+    precision : {"float32", "bf16"}, default "float32"
         What the encoder computes in.
     compile : bool, default False
         Whether the encoder is compiled by ``torch.compile``.
