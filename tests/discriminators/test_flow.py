@@ -39,7 +39,7 @@ def built(space, u):
 
 def beliefs_of(head, rows=40, seed=1, size=1.0):
     generator = torch.Generator().manual_seed(seed)
-    return size * torch.randn(rows, head.belief_width, generator=generator, dtype=torch.float64)
+    return size * torch.randn(rows, head.params_width, generator=generator, dtype=torch.float64)
 
 
 def test_without_a_bend_it_is_the_gaussian_head_on_a_line():

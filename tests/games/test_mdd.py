@@ -32,7 +32,7 @@ SOURCE, EVERYONE = ROWS[ROWS.source_rows], ROWS[torch.arange(len(ROWS))]
 def some_game(margin_factor=MDD.margin_factor, **settings):
     with seeded(0):
         encoder, auxiliary = PlainEncoder(2, (8,), 3), MLP(3, (8,), 2)
-        settings["coordinates"] = False
+        settings["index_in_encoder"] = False
         game = MDD(encoder, MLP(3, (), 2), auxiliary, Line(), **settings)
     game.margin_factor = margin_factor
     return game

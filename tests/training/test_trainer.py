@@ -10,7 +10,7 @@ from cida.games import Adversarial, Game, Move, SourceOnly, squared_error
 from cida.networks import MLP, IndexedEncoder
 from cida.spaces import Line
 from cida.training import NonFiniteLossError, Trainer, TrainingConfig, seeded
-from cida.training.trainer import WeightAverage
+from cida.training.state import WeightAverage
 
 SHORT = {"batch_size": 16, "source_batch_size": 8, "n_balance_bins": 4}
 
@@ -323,7 +323,7 @@ def test_several_discriminator_steps_do_not_count_twice_in_an_event():
 
 
 def test_events_tell_how_many_rows_are_active():
-    active = [event.active for event in events_of(steps=40, events=40, curriculum=0.5)]
+    active = [event.active_share for event in events_of(steps=40, events=40, curriculum=0.5)]
     assert active == sorted(active)
     assert active[0] < 0.5
     assert active[-1] == 1.0

@@ -47,7 +47,7 @@ def some_game(kind, rows, space=None, encoder=None, **settings):
 
 
 def the_move(game, rows):
-    (move,) = game.moves(rows[rows.sources], rows[torch.arange(len(rows))])
+    (move,) = game.moves(rows[rows.source_rows], rows[torch.arange(len(rows))])
     return move
 
 
@@ -139,7 +139,7 @@ def test_on_a_circle_no_hour_is_a_seam(kind, turn):
     figures = []
     for u in (hours, (hours + turn) % 24):
         game = some_game(kind, IndexedDataset(rows.x, rows.y, u, rows.labelled), Periodic(24))
-        figures.append(game._dependence(game.encode(rows.x, u), u).item())
+        figures.append(game._dependence_penalty(game.encode(rows.x, u), u).item())
     assert figures[1] == pytest.approx(figures[0], abs=1e-5)
 
 
@@ -162,7 +162,7 @@ def test_chords_see_what_arcs_do_not():
     z = torch.tensor([0.0, 0, 1, 1]).repeat(10)[:, None]
     for kind in MEASURES:
         rows = IndexedDataset(torch.zeros(40, 3), torch.zeros(40).long(), u, torch.ones(40).bool())
-        assert some_game(kind, rows, space)._dependence(z, u).item() > 0.1
+        assert some_game(kind, rows, space)._dependence_penalty(z, u).item() > 0.1
 
 
 @kinds
@@ -182,7 +182,7 @@ def test_a_product_of_a_line_and_a_circle_is_embedded_column_by_column(kind):
 )
 def test_in_an_estimator_most_of_the_dependence_goes_and_the_head_is_ignored(name, kind):
     rows = some_rows(400, drift=8.0)
-    settings = {"game": name, "coordinates": "raw", "hidden": (16,), "random_state": 0}
+    settings = {"game": name, "coordinates": "raw", "encoder_hidden": (16,), "random_state": 0}
     y = torch.where(rows.labelled, rows.y, -1).numpy()
     left = {}
     for lambda_d in (0.0, 3.0):

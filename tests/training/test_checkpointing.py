@@ -59,7 +59,7 @@ def cut_off(world, folder, step, **settings):
 
 def told(model):
     """What happened, but for the time that it took."""
-    return [(e.step, e.learning_rate, e.active, e.losses, e.ceilings, e.health)
+    return [(e.step, e.learning_rate, e.active_share, e.losses, e.ceilings, e.health)
             for e in model.history_]  # fmt: skip
 
 
