@@ -105,7 +105,7 @@ def test_two_columns_are_scored_one_by_one():
     beliefs = beliefs_of(head)
     parts = [
         head_of(column).loss(beliefs[:, 25 * j : 25 * (j + 1)], u[:, j : j + 1])
-        for j, column in enumerate(space.columns)
+        for j, column in enumerate(space.column_spaces)
     ]
     assert torch.allclose(head.loss(beliefs, u), parts[0] + parts[1], rtol=1e-10)
 

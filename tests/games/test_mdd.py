@@ -134,7 +134,7 @@ def make_it_better_than_blind(game, steps=150):
     optimiser = torch.optim.Adam(game.discriminator.parameters(), 3e-2)
     for _ in range(steps):
         optimiser.zero_grad()
-        next(game.moves(SOURCE, EVERYONE)).total.backward()
+        next(game.moves(SOURCE, EVERYONE)).total_loss.backward()
         optimiser.step()
 
 

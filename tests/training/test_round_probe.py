@@ -55,7 +55,7 @@ class Pulling(Game):
 def look_at(game, source, everyone):
     with RoundProbe(game, source, everyone) as look:
         for move in game.moves(source, everyone):
-            move.total.backward()
+            move.total_loss.backward()
             look.add(move)
     return look.metrics()
 
