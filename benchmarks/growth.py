@@ -137,15 +137,14 @@ def write_rows(folder: Path, rows: int, seed: int = 0) -> None:
     """X, y and u of a drifting table as npy files, written part by part."""
     generator = np.random.default_rng(seed)
     shapes = {"X": ("<f4", (rows, N_GROWTH_COLUMNS)), "y": ("<i8", (rows,)), "u": ("<f8", (rows,))}
-    files = {name: (folder / f"{name}.npy").open("wb") for name in shapes}
-    for name, (kind, shape) in shapes.items():
-        header = {"descr": kind, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(files[name], header)
+    arrays = {
+        name: np.lib.format.open_memmap(folder / f"{name}.npy", "w+", np.dtype(kind), shape)
+        for name, (kind, shape) in shapes.items()
+    }
     for start in range(0, rows, CHUNK_ROWS):
-        for name, values in _draw_rows(min(CHUNK_ROWS, rows - start), generator).items():
-            files[name].write(values.astype(shapes[name][0]).tobytes())
-    for file in files.values():
-        file.close()
+        count = min(CHUNK_ROWS, rows - start)
+        for name, values in _draw_rows(count, generator).items():
+            arrays[name][start : start + count] = values
 
 
 def _draw_rows(rows: int, generator: np.random.Generator) -> dict[str, Array]:

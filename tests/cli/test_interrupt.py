@@ -137,7 +137,7 @@ def test_a_prediction_that_is_interrupted_writes_nothing(tmp_path, monkeypatch, 
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cida.cli.predict.predict_recording", stop)
+    monkeypatch.setattr("cida.experiments.sleep.predict_recording.predict_recording", stop)
     assert main(["predict", str(tmp_path), "night.edf", "--out", str(tmp_path / "out.csv")]) == 1
     assert capsys.readouterr().err == "cida: interrupted; nothing was written.\n"
 

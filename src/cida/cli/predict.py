@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +11,10 @@ import tyro
 from rich.console import Console
 
 from cida.cli.output import print_json, print_lines
-from cida.estimators.loading import read_run_or_empty
-from cida.experiments.sleep.predict_recording import predict_recording
 
 __all__ = ["Predict"]
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".npz")
+READER_GROUP = "cida.readers"  # entry points by the suffix of their files, such as edf
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,14 @@ class Predict:
         return 0
 
     def _predict(self, console: Console) -> dict[str, Any]:
-        if not (_is_table_run(self.run_folder) or self.data.suffix.lower() in TABLE_SUFFIXES):
-            return predict_recording(
+        readers = entry_points(group=READER_GROUP, name=self.data.suffix.lower().removeprefix("."))
+        if readers:
+            (reader,) = readers
+            predict = reader.load()
+            summary: dict[str, Any] = predict(
                 self.run_folder, self.data, self.index, self.out, self.channel, console
             )
+            return summary
         # Here, since it needs pyarrow, which recordings do without.
         from cida.cli.predict_table import predict_table
 
@@ -69,11 +72,3 @@ class Predict:
             if value:
                 raise ValueError(f"{name} is for recordings; a table has its own: leave it out.")
         return predict_table(self.run_folder, self.data, self.out, console)
-
-
-def _is_table_run(folder: Path) -> bool:
-    """Whether cida fit wrote it; what else is wrong with a folder is told by who reads it."""
-    try:
-        return read_run_or_empty(folder).get("world") == "table"
-    except (OSError, ValueError):
-        return False

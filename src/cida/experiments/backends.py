@@ -8,12 +8,13 @@ import multiprocessing
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
+from joblib import Parallel, delayed
 from joblib.parallel import LokyBackend, ParallelBackendBase
 
 from cida.errors import CommandError
@@ -25,12 +26,17 @@ __all__ = [
     "ProcessBackend",
     "block_sigint",
     "connect_to_cluster",
+    "map_in_processes",
     "stop_if_cancelled",
 ]
 
 SCHEDULER_TIMEOUT_SECONDS = (
     10  # seconds for a scheduler to answer, and for its first worker to come
 )
+
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class ProcessBackend(LokyBackend):  # type: ignore[misc]  # joblib has no types
@@ -82,6 +88,24 @@ def block_sigint() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
+
+
+def map_in_processes(function: Callable[[T], R], items: Iterable[T], n_jobs: int) -> Iterator[R]:
+    """The function's value of every item, in any order; here where one at a time is enough.
+
+    Items are drawn as processes become free. Whoever stops early stops the processes too.
+    """
+    if n_jobs == 1:
+        yield from map(function, items)
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="joblib")  # that work is cancelled
+        parallel = Parallel(
+            n_jobs, backend=ProcessBackend(), return_as="generator_unordered", batch_size=1
+        )
+        with block_sigint():
+            values = parallel(delayed(function)(item) for item in items)
+        yield from values
 
 
 class DaskBackend(ParallelBackendBase):  # type: ignore[misc]

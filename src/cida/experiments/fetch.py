@@ -6,21 +6,17 @@ import gzip
 import hashlib
 import io
 import os
-import time
-import uuid
 import warnings
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from http.client import HTTPException
+from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Any, Protocol
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from filelock import FileLock
 
 from cida.errors import CommandError
 from cida.io.files import write_atomically
@@ -37,8 +33,8 @@ __all__ = [
 ]
 
 RESPONSE_TIMEOUT_SECONDS = 10.0
-STALE_PART_SECONDS = 60.0  # a part without a write for so long is of a process that was killed
 MAX_DOWNLOAD_ATTEMPTS = 3
+GZIP_OVERHEAD_BYTES = 1024  # what cannot be packed becomes hardly longer
 FileContents = Generator[tuple["RemoteFile", bytes], None, None]
 DownloadProgress = Callable[[int, int | None], None]  # called with the bytes done and of how many
 
@@ -69,7 +65,7 @@ class RemoteFile:
 
 
 class DownloadSource(Protocol):
-    """Gives some or all of the files; fails with an OSError, ValueError or HTTPException."""
+    """Gives some or all of the files; fails with an OSError or ValueError."""
 
     @property
     def name(self) -> str: ...
@@ -110,151 +106,150 @@ class RemoteDataset:
         progress: DownloadProgress = lambda *_: None,
         on_warning: Callable[[str], None] = warnings.warn,
     ) -> dict[str, str]:
-        """Gets the files that are not there or damaged; returns which source each came from."""
-        faults = self.find_faults()
-        for fault in filter(None, faults.values()):
-            on_warning(f"{fault}; it is fetched again.")
-        missing = [item for item in self.files if item.name in faults]
-        origin: dict[str, str] = {}
+        """Gets the files that are not there or damaged; returns which source each came from.
+
+        Of several processes that need the same files one gets them, and the others wait for it.
+        """
+        if not self.find_faults():
+            return {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder.with_name(f".{self.name}.lock")):
+            faults = self.find_faults()
+            for fault in filter(None, faults.values()):
+                on_warning(f"{fault}; it is fetched again.")
+            missing = [item for item in self.files if item.name in faults]
+            return self._fetch_missing(missing, progress)
+
+    def _fetch_missing(
+        self, missing: list[RemoteFile], progress: DownloadProgress
+    ) -> dict[str, str]:
+        source_by_file: dict[str, str] = {}
         failures = []
         for source in self.sources:
             if not missing:
                 break
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
                 with closing(source.fetch(tuple(missing), self.folder, progress)) as contents:
                     for item, content in contents:
                         item.check(content)
                         write_atomically(self.folder / item.name, content)
                         missing.remove(item)
-                        origin[item.name] = source.name
-            except (OSError, ValueError, HTTPException) as error:
+                        source_by_file[item.name] = source.name
+            except (OSError, ValueError, ImportError) as error:
                 failures.append(f"{source.name}: {_error_reason(error)}")
         if missing:
             raise DownloadError(
                 f"{self.name} could not be fetched ({'; '.join(failures) or 'nothing to try'}): "
                 f"put {', '.join(item.name for item in missing)}, unpacked, into {self.folder} "
-                f"yourself"
-                f"{self.fallback_hint}."
+                f"yourself{self.fallback_hint}."
             )
-        for part in self.folder.glob(".*.part") if origin else ():
-            part.unlink(missing_ok=True)  # of a source that broke off before another one delivered
-        return origin
+        for part in self.folder.glob(".*.part"):
+            part.unlink()  # of a source that broke off before another one delivered
+        return source_by_file
 
 
-def _error_reason(error: Exception) -> str:
-    """The error in a few words."""
-    inner = error.reason if isinstance(error, URLError) else error
-    message = getattr(inner, "strerror", None) or str(inner) or type(inner).__name__
+def _error_reason(error: BaseException) -> str:
+    """The error in a few words: its innermost cause where a library wrapped one in another."""
+    message: str | None = getattr(getattr(error, "response", None), "reason", None)
+    if isinstance(error, OSError) and not error.__suppress_context__:
+        while (cause := error.__cause__ or error.__context__) is not None:
+            error = cause
+    message = message or getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(message.split()).rstrip(".")[:160]
 
 
 def download_file(url: str, item: RemoteFile, folder: Path, progress: DownloadProgress) -> bytes:
-    """The content of a gzipped file in the web; a part that was fetched before is gone on with."""
-    host = urlsplit(url).netloc.replace(":", "-")
-    with _claim_part_file(folder / f".{item.name}.gz.{host}.part") as part:
-        return _download_verified(url, item, part, progress)
+    """The content of a gzipped file in the web; a part that was fetched before is completed.
 
-
-@contextmanager
-def _claim_part_file(part: Path) -> Iterator[Path]:
-    """A name of our own for the part: renaming takes it, which only one process can do."""
-    own_part = part.with_name(f"{part.name}.{uuid.uuid4().hex}")
-    for other in (part, *part.parent.glob(f"{part.name}.*")):
-        with suppress(OSError):  # not there, or another process was faster
-            if other == part or time.time() - other.stat().st_mtime > STALE_PART_SECONDS:
-                other.rename(own_part)
-                os.utime(own_part)
-                break
+    The part stays only where it can be completed.
+    """
+    part = folder / f".{item.name}.gz.{urlsplit(url).netloc.replace(':', '-')}.part"
+    is_resumed = part.exists()
     try:
-        yield own_part
-    finally:
-        with suppress(FileNotFoundError):
-            own_part.replace(part)  # unfinished: the next may go on with it
-
-
-def _download_verified(url: str, item: RemoteFile, part: Path, progress: DownloadProgress) -> bytes:
-    """The unpacked content; the part stays only where it can be gone on with."""
-    resumed = part.exists()
-    try:
-        if not any(_receive(url, item, part, progress) for _ in range(MAX_DOWNLOAD_ATTEMPTS)):
-            raise ConnectionError(f"the connection broke off {MAX_DOWNLOAD_ATTEMPTS} times")
+        _receive(url, part, item.size + GZIP_OVERHEAD_BYTES, progress)
         content = gunzip(part.read_bytes(), item.size)
         item.check(content)
     except ValueError:
         part.unlink(missing_ok=True)
-        if not resumed:
+        if not is_resumed:
             raise
-        return _download_verified(
-            url, item, part, progress
-        )  # the fault may be in the earlier bytes
+        return download_file(url, item, folder, progress)  # the fault may be in the earlier bytes
     part.unlink()
     return content
 
 
-def _receive(url: str, item: RemoteFile, part: Path, progress: DownloadProgress) -> bool:
-    """Adds the missing bytes to the part; False if some are still missing."""
-    n_received = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": f"cida/{__version__}"} | (
-        {"Range": f"bytes={n_received}-"} if n_received else {}
-    )
-    try:
-        response = _open_url(Request(url, headers=headers))
-    except HTTPError as error:
-        error.close()
-        if error.code != 416 or not n_received:
-            raise
-        part.unlink()  # nothing comes after its end, and yet it was not whole: from the start
-        return False
-    with response:
-        if not response.headers.get("Content-Range", "").startswith(f"bytes {n_received}-"):
-            n_received = 0  # the server does not know ranges and sends the file from its start
-        total = None if response.length is None else n_received + response.length
-        with part.open("ab" if n_received else "wb") as file:
-            for chunk in _iter_chunks(response):
-                n_received += len(chunk)
-                if n_received > item.size + 1024:  # packed it is shorter, or hardly longer
-                    raise ValueError(f"{url} is longer than its content may be")
-                file.write(chunk)
-                progress(n_received, total)
-    return total is None or n_received == total
+def _receive(url: str, path: Path, max_bytes: int, progress: DownloadProgress) -> None:
+    """Adds the missing bytes to the part, again where the connection breaks off."""
+    _require_https(url)
+    if find_spec("pooch") is None:
+        raise ImportError("pooch is not installed; pip install 'cida[experiments]'")
+    from pooch import HTTPDownloader
+    from requests import RequestException
 
-
-def _iter_chunks(response: Any) -> Iterator[bytes]:
-    """The body, as far as it comes."""
-    with suppress(OSError, HTTPException):
-        while chunk := response.read(1 << 16):
-            yield chunk
-
-
-class _HttpsRedirectHandler(HTTPRedirectHandler):
-    def redirect_request(self, *request: Any) -> Request | None:
-        if urlsplit(request[-1]).scheme != "https":
-            raise URLError(f"redirected to {request[-1]}, which is not https")
-        return super().redirect_request(*request)
-
-
-def _open_url(request: Request) -> Any:
-    """The answer, in bounded time: a name or a host with many addresses could take minutes."""
-    address = urlsplit(request.full_url)
-    loopback = address.hostname in ("127.0.0.1", "localhost")
-    if address.scheme != "https" and not (address.scheme == "http" and loopback):
-        raise URLError(f"{request.full_url} is not https")
-    future: Future[Any] = Future()
-
-    def open_in_thread() -> None:
-        try:
-            future.set_result(
-                build_opener(_HttpsRedirectHandler).open(request, timeout=RESPONSE_TIMEOUT_SECONDS)
+    for _ in range(MAX_DOWNLOAD_ATTEMPTS):
+        with path.open("ab") as file:
+            part = _PartFile(file, max_bytes, progress)
+            headers = {"User-Agent": f"cida/{__version__}", "Accept-Encoding": "identity"}
+            if part.n_before:
+                headers["Range"] = f"bytes={part.n_before}-"
+            download = HTTPDownloader(
+                progressbar=part,
+                headers=headers,
+                timeout=RESPONSE_TIMEOUT_SECONDS,
+                hooks={"response": part.inspect},
             )
-        except BaseException as error:
-            future.set_exception(error)
+            try:
+                download(url, part, None)
+                return
+            except RequestException as error:
+                answer = error.response
+                is_past_end = (  # and yet it was not whole
+                    part.n_before > 0 and answer is not None and answer.status_code == 416
+                )
+                if is_past_end or not file.tell():
+                    path.unlink()
+                if not is_past_end and file.tell() == part.n_before:  # nothing came at all
+                    raise
+    raise ConnectionError(f"the connection broke off {MAX_DOWNLOAD_ATTEMPTS} times")
 
-    Thread(target=open_in_thread, daemon=True).start()
-    try:
-        return future.result(RESPONSE_TIMEOUT_SECONDS)
-    except TimeoutError:
-        raise TimeoutError(f"no answer within {RESPONSE_TIMEOUT_SECONDS:.0f} s") from None
+
+class _PartFile:
+    """A part that is being received: what pooch writes to, and the bar that it moves."""
+
+    total = 0  # bytes of the answer; pooch sets it, 0 where the server does not tell
+
+    def __init__(self, file: io.BufferedWriter, max_bytes: int, progress: DownloadProgress) -> None:
+        self.file, self.max_bytes, self.progress = file, max_bytes, progress
+        self.n_before = file.tell()
+        self.flush = file.flush
+
+    def inspect(self, response: Any, *_: object, **__: object) -> None:
+        """Refuses a redirect away from https; a whole file replaces the part."""
+        if response.is_redirect:
+            _require_https(response.headers["Location"], "redirected to ")
+        elif response.status_code == 200:
+            self.file.truncate(0)
+            self.n_before = 0
+
+    def write(self, chunk: bytes) -> None:
+        """Adds to the part; more than the file can have is refused."""
+        self.file.write(chunk)
+        n_bytes = self.file.seek(0, os.SEEK_END)
+        if n_bytes > self.max_bytes:
+            raise ValueError(f"it is longer than its {self.max_bytes} bytes at most")
+        self.progress(n_bytes, self.n_before + self.total if self.total else None)
+
+    def update(self, *_: object) -> None:
+        """Pooch counts whole chunks; `write` has counted the bytes."""
+
+    reset = close = update
+
+
+def _require_https(url: str, prefix: str = "") -> None:
+    address = urlsplit(url)
+    is_local_test = not prefix and address.hostname in ("127.0.0.1", "localhost")
+    if address.scheme != "https" and not (address.scheme == "http" and is_local_test):
+        raise ValueError(f"{prefix}{url}, which is not https")
 
 
 def gunzip(packed: bytes, max_bytes: int) -> bytes:

@@ -167,7 +167,7 @@ def test_a_link_in_the_place_of_a_member_is_refused(npm):
     ],
 )
 def test_a_client_that_fails_is_said_in_a_few_words(npm, script, words, monkeypatch):
-    monkeypatch.setattr(packages, "SECONDS_FOR_CLIENT", 0.5)
+    monkeypatch.setattr(packages, "CLIENT_TIMEOUT_SECONDS", 0.5)
     dataset = npm(b"", script)
     with pytest.raises(DownloadError, match=words):
         dataset.fetch()

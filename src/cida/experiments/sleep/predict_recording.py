@@ -15,17 +15,19 @@ from rich.console import Console
 from cida import CidaWarning
 from cida.errors import did_you_mean_file
 from cida.estimators import CIDAClassifier
+from cida.estimators.loading import load, read_run_record
 from cida.experiments.sleep import STAGE_CLASSES, read_signal
-from cida.experiments.sleep.parallel import require_packages
-from cida.experiments.sleep.saved_model import load_sleep_model
+from cida.experiments.sleep.recording_errors import require_packages
 from cida.experiments.sleep.signals import SEGMENT_SECONDS
+from cida.experiments.sleep.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
 from cida.experiments.sleep.studies import BELT_ALIASES
 from cida.io.files import write_atomically
 
-__all__ = ["predict_recording"]
+__all__ = ["load_sleep_model", "predict_recording"]
 
 Array = np.ndarray[Any, Any]
 NO_SIGNAL = "no signal"
+SLEEP_TASK_NAMES = {task.name for task in (*SLEEP_INTRA, *SLEEP_CROSS, *SLEEP_MULTI)}
 
 
 def predict_recording(
@@ -57,6 +59,24 @@ def predict_recording(
         if share:
             console.print(f"{name:<10} {share:6.1%}", highlight=False)
     return {"segments": len(stages), "shares": shares}
+
+
+def load_sleep_model(folder: Path) -> CIDAClassifier:
+    """The classifier of a run of a sleep experiment."""
+    try:
+        task_name = read_run_record(folder).get("world")
+    except FileNotFoundError:
+        raise ValueError(
+            f"RUN is {folder}, which has no run.json; give the folder of one run, such as "
+            "runs/sleep-intra-best/shhs-extrapolation/histogram-seed0."
+        ) from None
+    if task_name not in SLEEP_TASK_NAMES:
+        raise ValueError(
+            f"RUN is {folder}, a run of {task_name}; recordings are predicted by runs of "
+            "sleep-intra, sleep-cross or sleep-multi."
+        )
+    model: CIDAClassifier = load(folder)
+    return model
 
 
 def _predict_probabilities(

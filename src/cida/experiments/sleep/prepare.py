@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cida.experiments.backends import map_in_processes
 from cida.experiments.sleep.covariates import (
     NO_COLUMN_OVERRIDES,
     Covariates,
@@ -21,13 +22,13 @@ from cida.experiments.sleep.covariates import (
     read_covariates,
 )
 from cida.experiments.sleep.night import PreparationJob, SubjectFailure, prepare_night, read_part
-from cida.experiments.sleep.parallel import (
+from cida.experiments.sleep.recording_errors import (
+    PreparationError,
     ProgressCallback,
-    map_parallel,
+    RecordingError,
     require_packages,
     translate_job_errors,
 )
-from cida.experiments.sleep.recording_errors import PreparationError, RecordingError
 from cida.experiments.sleep.sleep_store import (
     SegmentCounts,
     SleepStore,
@@ -93,7 +94,7 @@ def prepare_study(
             for task in job_list
             if read_part(task.part_path, settings, counts_only=True) is None
         ]
-        for n_done, failure in enumerate(map_parallel(prepare_night, pending_jobs, n_jobs)):
+        for n_done, failure in enumerate(map_in_processes(prepare_night, pending_jobs, n_jobs)):
             failures += [failure] if failure else []
             on_progress(n_done + 1, len(pending_jobs))
         failures.sort(key=lambda failure: int(failure.subject))

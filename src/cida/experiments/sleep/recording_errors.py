@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 
 from cida.errors import CommandError
 
-__all__ = ["PreparationError", "RecordingError"]
+__all__ = [
+    "PreparationError",
+    "ProgressCallback",
+    "RecordingError",
+    "require_packages",
+    "translate_job_errors",
+]
+
+ProgressCallback = Callable[[int, int], None]  # called with the nights done and of how many
 
 
 class RecordingError(ValueError):
@@ -31,3 +45,30 @@ class RecordingError(ValueError):
 
 class PreparationError(CommandError, RuntimeError):
     """No store could be written; the message says why and what to do."""
+
+
+def require_packages(purpose: str, *packages: str) -> None:
+    """Refuses to begin what would fail at the first night."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ImportError(
+                f"{purpose} needs {package}, which is not installed; pip install 'cida[sleep]'."
+            )
+
+
+@contextmanager
+def translate_job_errors(out: Path) -> Iterator[None]:
+    """A full disk and a killed job in a sentence each; what is finished is kept."""
+    retry_hint = "and run it again: what is finished is kept"
+    try:
+        yield
+    except BrokenProcessPool:
+        raise PreparationError(
+            f"a job was killed, perhaps for want of memory; use fewer jobs {retry_hint}."
+        ) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise PreparationError(
+            f"the disk of {out} is full; free some space {retry_hint}."
+        ) from error

@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cida.experiments.sleep.parallel import (
-    ProgressCallback,
-    map_parallel,
-    require_packages,
-    translate_job_errors,
-)
+from cida.experiments.backends import map_in_processes
 from cida.experiments.sleep.physiology import (
     N3,
     BreathingTraits,
@@ -24,6 +19,11 @@ from cida.experiments.sleep.physiology import (
     draw_person,
     simulate_belts,
     simulate_hypnogram,
+)
+from cida.experiments.sleep.recording_errors import (
+    ProgressCallback,
+    require_packages,
+    translate_job_errors,
 )
 from cida.experiments.sleep.stages import write_stages
 from cida.experiments.sleep.studies import SIMULATED_MARKER, STUDIES, Study
@@ -149,7 +149,7 @@ def simulate_cohorts(
                 _covariate_table(STUDIES[name], subject_numbers, seed),
             )
         pending_jobs = [task for task in job_list if not _is_written(task)]
-        for done, _ in enumerate(map_parallel(write_night, pending_jobs, n_jobs)):
+        for done, _ in enumerate(map_in_processes(write_night, pending_jobs, n_jobs)):
             on_progress(done + 1, len(pending_jobs))
     return list(roots.values())
 

@@ -84,7 +84,7 @@ def test_all_files_are_written_and_a_task_has_a_folder_of_its_own(whole):
 def test_results_json_says_simulated_and_the_task_of_each_row(whole):
     words = words_of(whole)
     assert (words["schema"], words["benchmark"], words["preset"]) == (1, "sleep-intra", "best")
-    assert words["simulated"] is True
+    assert words["is_simulated"] is True
     assert words["protocol"].startswith("clean: four fifths of the source people")
     made = [(row["task"], row["method"], row["seed"]) for row in words["rows"]]
     assert made == [(f"sleep-intra/{task}", method, 0) for task in TASKS for method in METHODS]
@@ -159,7 +159,7 @@ def test_one_simulated_study_among_real_ones_makes_the_whole_simulated(cohorts, 
     assert words["simulated"] is True
     header.write_text(json.dumps({**words, "simulated": False}))
     assert reproduce(tmp_path / "out", tmp_path / "stores", "--no-figures") == 0
-    assert words_of(tmp_path / "out")["simulated"] is True
+    assert words_of(tmp_path / "out")["is_simulated"] is True
     assert "SIMULATED" in (tmp_path / "out/report.html").read_text()
 
 
@@ -241,7 +241,6 @@ def test_a_model_of_eleven_indices_takes_eleven(multi, edf, tmp_path, capsys):
         ({"run": "sine"}, "a run of sine; recordings are predicted by runs of sleep-intra, "),
         ({"run": "list"}, "run.json is not as cida writes it (it is [], which is no object)."),
         ({"run": "garbled"}, "run.json cannot be read ("),
-        ({"run": "empty"}, "run.json is not as cida writes it ('settings')."),
         ({"run": "lost"}, "there is no model file at "),
         ({"index": ("63", "70")}, "index has 2 numbers and the model was trained with 1; give"),
         ({"index": ("nan",)}, "index is nan; it must be numbers."),
@@ -262,7 +261,6 @@ def test_what_cannot_be_predicted_is_one_sentence_and_exit_code_2(
     edfio.Edf(signals).write(tmp_path / "nose.edf")
     (tmp_path / "text.edf").write_text("not a recording\n" * 100)
     runs = {"": None, "sine": '{"world": "sine"}', "list": "[]", "garbled": "{",
-            "empty": '{"world": "sleep-intra/shhs-extrapolation"}',
             "lost": (whole / RUNS[1] / "run.json").read_text()}  # fmt: skip
     for name, text in runs.items():
         if text is not None:
@@ -277,7 +275,7 @@ def test_what_cannot_be_predicted_is_one_sentence_and_exit_code_2(
 
 
 def test_predicting_without_edfio_says_what_to_install(whole, edf, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("cida.experiments.sleep.parallel.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.experiments.sleep.recording_errors.find_spec", lambda name: None)
     assert predict(whole / RUNS[1], edf, tmp_path / "stages.csv") == 2
     assert said_once(capsys) == (
         "cida: reading a recording needs edfio, which is not installed; "

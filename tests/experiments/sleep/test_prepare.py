@@ -219,7 +219,7 @@ def test_a_full_disk_while_reading_stops_and_keeps_what_is_done(shhs, tmp_path, 
     assert prepare_study(SHHS, root, tmp_path / "out").n_nights_read == 2
 
 
-@pytest.mark.parametrize("where", ["_start_array", "write_atomically"])
+@pytest.mark.parametrize("where", ["_write_array_header", "write_atomically"])
 def test_a_full_disk_while_writing_the_store_leaves_the_old_one(
     shhs, tmp_path, monkeypatch, where, no_reading
 ):
@@ -279,6 +279,6 @@ def test_wrong_arguments_are_one_sentence(shhs, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="which is no folder; choose another name"):
         prepare_study(SHHS, root, tmp_path / "file")
-    monkeypatch.setattr("cida.experiments.sleep.parallel.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.experiments.sleep.recording_errors.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs edfio, .* pip install 'cida\[sleep\]'"):
         prepare_study(SHHS, root, tmp_path / "out")

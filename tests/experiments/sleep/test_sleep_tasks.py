@@ -108,7 +108,10 @@ def few_rows(cohorts):
     drawn = {
         b.name: b.draw_data(0, "clean", cohorts.stores) for b in (SLEEP_INTRA[2], SLEEP_MULTI[3])
     }
-    return {name: (sample.rows(), sample.rows(oracle=True)) for name, sample in drawn.items()}
+    return {
+        name: (sample.training_dataset(), sample.training_dataset(oracle=True))
+        for name, sample in drawn.items()
+    }
 
 
 @pytest.mark.parametrize("preset", ["best", "paper"])

@@ -33,11 +33,11 @@ SOF_INTERPOLATION = SLEEP_INTRA[5]
 def parts_of(nights):
     """Each part's people, by study and id."""
     parts = (nights.source, nights.target, nights.scored_source, nights.scored_target)
-    return [{(p.store.study, p.store.subjects.ids[n]) for n in p.numbers} for p in parts]
+    return [{(p.store.study, p.store.subjects.ids[n]) for n in p.subject_numbers} for p in parts]
 
 
 def ages_of(*people):
-    return np.concatenate([p.store.subjects["age"][p.numbers] for p in people])
+    return np.concatenate([p.store.subjects["age"][p.subject_numbers] for p in people])
 
 
 # --- the people of each task -------------------------------------------------------------------
@@ -68,7 +68,7 @@ def sides_of_title(benchmark):
 def test_every_part_has_people_of_the_titles_study_and_ages_and_nobody_is_in_two(
     benchmark, protocol, cohorts
 ):
-    nights = benchmark.draw(0, protocol, cohorts.stores)
+    nights = benchmark.draw_data(0, protocol, cohorts.stores)
     people = parts_of(nights)
     assert all(people)
     assert len(set().union(*people)) == sum(len(part) for part in people)
@@ -85,7 +85,7 @@ def test_every_part_has_people_of_the_titles_study_and_ages_and_nobody_is_in_two
 def test_clean_has_four_fifths_of_the_source_and_half_of_the_target_and_leaves_out_nobody(
     benchmark, cohorts
 ):
-    nights = benchmark.draw(0, "clean", cohorts.stores)
+    nights = benchmark.draw_data(0, "clean", cohorts.stores)
     for share, trained, scored, (_, inside) in zip(
         (0.8, 0.5),
         (nights.source, nights.target),
@@ -94,14 +94,14 @@ def test_clean_has_four_fifths_of_the_source_and_half_of_the_target_and_leaves_o
         strict=True,
     ):
         everyone = np.flatnonzero(inside(trained.store.subjects["age"]))
-        assert sorted([*trained.numbers, *scored.numbers]) == everyone.tolist()
-        assert len(trained.numbers) == round(share * len(everyone))
+        assert sorted([*trained.subject_numbers, *scored.subject_numbers]) == everyone.tolist()
+        assert len(trained.subject_numbers) == round(share * len(everyone))
 
 
 @pytest.mark.parametrize("benchmark", TASKS)
 def test_development_never_touches_the_scored_people_of_clean(benchmark, cohorts):
-    clean = parts_of(benchmark.draw(0, "clean", cohorts.stores))
-    development = parts_of(benchmark.draw(0, "development", cohorts.stores))
+    clean = parts_of(benchmark.draw_data(0, "clean", cohorts.stores))
+    development = parts_of(benchmark.draw_data(0, "development", cohorts.stores))
     touched = set().union(*development)
     assert not touched & (clean[2] | clean[3])
     assert development[0] | development[2] == clean[0]
@@ -110,19 +110,19 @@ def test_development_never_touches_the_scored_people_of_clean(benchmark, cohorts
 
 def test_the_seed_has_no_say_in_who_is_where_and_the_fingerprint_tells_draws_apart(cohorts):
     def draw(benchmark, seed, protocol="clean"):
-        return benchmark.draw(seed, protocol, cohorts.stores)
+        return benchmark.draw_data(seed, protocol, cohorts.stores)
 
     first, second = draw(SHHS_EXTRAPOLATION, 0), draw(SHHS_EXTRAPOLATION, 5)
     assert parts_of(first) == parts_of(second)
     assert first.fingerprint() == second.fingerprint()
     others = [draw(SHHS_EXTRAPOLATION, 0, "development"), draw(SOF_INTERPOLATION, 0)]
     assert len({sample.fingerprint() for sample in (first, *others)}) == 3
-    assert first.simulated
+    assert first.is_simulated
 
 
 @pytest.mark.parametrize("benchmark", TASKS)
 def test_one_index_extrapolates_outside_the_hull_and_interpolates_inside(benchmark, cohorts):
-    found = benchmark.draw(0, "clean", cohorts.stores).outside_hull()
+    found = benchmark.draw_data(0, "clean", cohorts.stores).share_outside_hull()
     if "interpolation" in benchmark.name:
         assert found == 0
     elif benchmark in SLEEP_MULTI or "extrapolation" in benchmark.name:
@@ -136,8 +136,8 @@ def test_one_index_extrapolates_outside_the_hull_and_interpolates_inside(benchma
 
 @pytest.mark.parametrize("benchmark", [SLEEP_INTRA[2], SLEEP_CROSS[0], SLEEP_MULTI[3]])
 def test_labels_of_the_target_are_wiped_and_only_an_oracle_has_them(benchmark, cohorts):
-    nights = benchmark.draw(0, "clean", cohorts.stores)
-    rows, oracle = nights.rows(), nights.rows(oracle=True)
+    nights = benchmark.draw_data(0, "clean", cohorts.stores)
+    rows, oracle = nights.training_dataset(), nights.training_dataset(oracle=True)
     target = rows.cohort == 1
     assert torch.equal(rows.labelled, ~target)
     assert not rows.y[target].any()
@@ -149,10 +149,10 @@ def test_labels_of_the_target_are_wiped_and_only_an_oracle_has_them(benchmark, c
         if number == 0:
             assert torch.equal(rows.y[~target], truth)
         # All segments of the people to train on, and not one of anybody else's.
-        assert set(people.store.subject[places]) == set(people.numbers)
-        assert len(places) == np.isin(people.store.subject, people.numbers).sum()
+        assert set(people.store.subject[places]) == set(people.subject_numbers)
+        assert len(places) == np.isin(people.store.subject, people.subject_numbers).sum()
     wanted = nights.target.store.subjects
-    u = np.stack([wanted[name] for name in nights.indices], axis=1)
+    u = np.stack([wanted[name] for name in nights.index_names], axis=1)
     mine = nights.target.store.subject[rows.x[target].numpy()]
     assert np.array_equal(rows.u[target].numpy(), u[mine])
 
@@ -198,9 +198,9 @@ def test_kappa_and_recalls_are_those_computed_by_hand():
     assert found["target_score"] == 0.7
     assert found["all_score"] == pytest.approx(9 / 14)
     # Both have 4, 3, 2 and 1 of each: chance agrees in (16 + 9 + 4 + 1) / 100.
-    assert found["more"]["kappa"] == pytest.approx((0.7 - 0.3) / (1 - 0.3))
+    assert found["extra_metrics"]["kappa"] == pytest.approx((0.7 - 0.3) / (1 - 0.3))
     recalls = {"awake": 3 / 4, "light": 2 / 3, "deep": 1 / 2, "rem": 1.0}
-    assert found["more"]["recall"] == pytest.approx(recalls)
+    assert found["extra_metrics"]["recall"] == pytest.approx(recalls)
 
 
 def test_by_index_has_a_bin_of_five_years_at_most_for_each_age_there_is():
@@ -216,22 +216,22 @@ def test_by_index_has_a_bin_of_five_years_at_most_for_each_age_there_is():
     )
     found = nights_of(store, [0], [2], [1], [3, 4, 5, 6]).evaluate(READER)
     assert found["by_index"] == [
-        {"lo": 61.0, "hi": 64.0, "accuracy": 6 / 8, "n": 8},
-        {"lo": 65.0, "hi": 65.0, "accuracy": 1.0, "n": 3},
-        {"lo": 74.0, "hi": 74.0, "accuracy": 0.0, "n": 2},
+        {"lo": 61.0, "hi": 64.0, "score": 6 / 8, "n": 8},
+        {"lo": 65.0, "hi": 65.0, "score": 1.0, "n": 3},
+        {"lo": 74.0, "hi": 74.0, "score": 0.0, "n": 2},
     ]
     assert found["target_score"] == pytest.approx(9 / 13)
 
 
 @pytest.mark.parametrize("benchmark", [SLEEP_INTRA[0], SLEEP_CROSS[1], SLEEP_MULTI[3]])
 def test_the_bins_add_up_to_the_target_accuracy(benchmark, cohorts):
-    nights = benchmark.draw(0, "clean", cohorts.stores)
+    nights = benchmark.draw_data(0, "clean", cohorts.stores)
     model = SimpleNamespace(predict=lambda x, domain_index: (x[:, 0].std(1) > 1).astype(int))
-    found = nights.scores(model)
+    found = nights.evaluate(model)
     right = sum(cell["score"] * cell["n"] for cell in found["by_index"])
     count = sum(cell["n"] for cell in found["by_index"])
     assert right / count == pytest.approx(found["target_score"])
-    assert count == MAX_SCORED_SEGMENTS_PER_NIGHT * len(nights.scored_target.numbers)
+    assert count == MAX_SCORED_SEGMENTS_PER_NIGHT * len(nights.scored_target.subject_numbers)
     ages = ages_of(nights.scored_target)
     fives = [[age for age in ages if age // 5 == five] for five in sorted({a // 5 for a in ages})]
     edges = [(cell["lo"], cell["hi"]) for cell in found["by_index"]]
@@ -326,4 +326,4 @@ def test_people_of_whom_an_index_is_not_known_are_left_out_where_it_is_asked_for
     assert set().union(*parts_of(one)) - set().union(*parts_of(two)) == {
         ("shhs", "1"), ("shhs", "6"),
     }  # fmt: skip
-    assert not one.simulated
+    assert not one.is_simulated

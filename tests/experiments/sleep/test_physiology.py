@@ -309,7 +309,7 @@ def test_rem_is_shallow():
 
 
 def test_apnoeas_lower_the_depth_and_more_so_in_rem():
-    often = replace(CALM, apnoeas_per_hour=40.0)
+    often = replace(CALM, apneas_per_hour=40.0)
 
     def quiet(found, stage):
         heard = loudness(breathe(found, stage, minutes=240))
@@ -322,7 +322,7 @@ def test_apnoeas_lower_the_depth_and_more_so_in_rem():
 
 
 def test_an_apnoea_is_a_fall_to_a_fifth_of_ten_to_thirty_seconds_and_an_overshoot():
-    depth = physiology._apnea_depth(replace(CALM, apnoeas_per_hour=2.0), np.full(20000, N2), rng(4))
+    depth = physiology._apnea_depth(replace(CALM, apneas_per_hour=2.0), np.full(20000, N2), rng(4))
     low = (depth >= 0.1) & (depth <= 0.35)
     assert (low | (depth == 1) | (depth == 1.4)).all()
     edges = np.flatnonzero(np.diff(low, prepend=False, append=False)).reshape(-1, 2)
@@ -345,7 +345,7 @@ def test_the_restless_move_and_most_when_awake():
 
 @pytest.mark.parametrize("heart_rate", [48.0, 66.0, 90.0])
 def test_heartbeats_shake_the_belt_at_the_sleeping_hearts_rate(heart_rate):
-    loud = replace(CALM, heartbeat=5.0)
+    loud = replace(CALM, heartbeat_amplitude=5.0)
     found = peak_per_minute(breathe(loud, N3, heart_rate=heart_rate))
     assert found == pytest.approx(0.93 * heart_rate, rel=0.001)
 

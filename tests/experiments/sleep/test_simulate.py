@@ -17,15 +17,15 @@ from cida.experiments.sleep import (
 )
 from cida.experiments.sleep.covariates import read_covariates
 from cida.experiments.sleep.night import read_night
-from cida.experiments.sleep.parallel import translate_job_errors
 from cida.experiments.sleep.physiology import SF36_SCALES
+from cida.experiments.sleep.recording_errors import translate_job_errors
 from cida.experiments.sleep.recordings import read_belt
 from cida.experiments.sleep.signals import find_gaps
 from cida.experiments.sleep.stages import UNSCORED, read_stages
 from cida.experiments.sleep.studies import is_simulated
 
 simulation = import_module("cida.experiments.sleep.simulate")
-COHORTS = simulation.COHORTS
+COHORTS = simulation.SIMULATED_COHORTS
 SUBJECTS = 3
 
 
@@ -46,7 +46,7 @@ def nights(root):
 
 def people(study, count=SUBJECTS, seed=0):
     first = COHORTS[study].first_id
-    return {str(n): simulation.person_of(study, n, seed) for n in range(first, first + count)}
+    return {str(n): simulation.draw_subject(study, n, seed) for n in range(first, first + count)}
 
 
 # --- the folder -------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_ages_are_whole_and_fill_the_papers_ranges(study, low, high):
     assert low <= ages.min() < low + 3
     assert high - 3 < ages.max() <= high
     women = np.mean([person.gender == 2 for person in found.values()])
-    assert women == pytest.approx(COHORTS[study].women, abs=0.05)
+    assert women == pytest.approx(COHORTS[study].share_women, abs=0.05)
 
 
 def test_sof_are_women_and_older_than_the_others():
@@ -99,8 +99,9 @@ def test_sof_are_women_and_older_than_the_others():
 
 
 def test_people_differ_by_seed_number_and_study():
-    drawn = [simulation.person_of("shhs", number, seed) for number in range(20) for seed in (0, 1)]
-    drawn += [simulation.person_of("mesa", number, 0) for number in range(20)]
+    people = [(number, seed) for number in range(20) for seed in (0, 1)]
+    drawn = [simulation.draw_subject("shhs", number, seed) for number, seed in people]
+    drawn += [simulation.draw_subject("mesa", number, 0) for number in range(20)]
     assert len({(p.age, p.heart_rate, *p.scales.values()) for p in drawn}) == len(drawn)
 
 
@@ -200,7 +201,7 @@ def heard(monkeypatch):
     """What the belts gave and what was handed to the file, of the nights written since."""
     found = {"belts": [], "written": [], "stages": []}
 
-    def belts(traits, heart_rate, stages, *more, real=simulation.belts):
+    def belts(traits, heart_rate, stages, *more, real=simulation.simulate_belts):
         signals = real(traits, heart_rate, stages, *more)
         found["stages"].append(stages.copy())
         found["belts"].append([signal.copy() for signal in signals])
@@ -210,7 +211,7 @@ def heard(monkeypatch):
         found["written"].append([signal.copy() for signal in signals])
         real(path, signals, *more)
 
-    monkeypatch.setattr(simulation, "belts", belts)
+    monkeypatch.setattr(simulation, "simulate_belts", belts)
     monkeypatch.setattr(simulation, "_write_edf", write)
     return found
 
@@ -220,7 +221,7 @@ def test_the_file_gives_back_the_belts_within_its_quantisation(tmp_path, heard, 
     number = COHORTS[study].first_id
     simulate_cohorts(tmp_path, 1, 0, cohorts=[study])
     edf = STUDIES[study].recording_paths(tmp_path / study, number).edf
-    names = next(names for names in COHORTS[study].names if _has(edf, names[0]))
+    names = next(names for names in COHORTS[study].belt_names if _has(edf, names[0]))
     loose = np.zeros(len(heard["belts"][0][0]), bool)
     for name, belt, written in zip(names, heard["belts"][0], heard["written"][0], strict=True):
         found = read_belt(edf, (), name)

@@ -14,7 +14,7 @@ from cida.experiments.sleep import (
     simulated_data_home,
 )
 
-COHORTS = import_module("cida.experiments.sleep.simulate").COHORTS
+COHORTS = import_module("cida.experiments.sleep.simulate").SIMULATED_COHORTS
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_cohorts_are_made_once_and_opened(tmp_path, monkeypatch):
 
 def test_cohorts_of_a_stopped_run_are_finished(recorded, tmp_path, monkeypatch):
     module = import_module("cida.experiments.sleep.cohorts")
-    monkeypatch.setattr(module, "COHORTS", {"shhs": COHORTS["shhs"]})
+    monkeypatch.setattr(module, "SIMULATED_COHORTS", {"shhs": COHORTS["shhs"]})
     seen = []
 
     def stop_at(moment):

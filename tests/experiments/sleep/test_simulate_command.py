@@ -9,7 +9,7 @@ from cida.cli import main
 from cida.experiments.sleep import SleepStore, open_cohort, simulate_cohorts
 
 simulation = import_module("cida.experiments.sleep.simulate")
-COHORTS = tuple(simulation.COHORTS)
+COHORTS = tuple(simulation.SIMULATED_COHORTS)
 
 
 def words(out, subjects=1, seed=0, *more):
@@ -51,7 +51,7 @@ def test_from_simulated_people_to_stores_by_what_it_says_to_run_next(tmp_path, c
         assert (store.study, store.is_simulated, len(store.subjects)) == (study, True, 2)
         assert len(store) > 2 * 750
     ages = SleepStore.open(out / "stores/shhs").subjects["age"]
-    assert ages.tolist() == [simulation.person_of("shhs", n, 0).age for n in (200001, 200002)]
+    assert ages.tolist() == [simulation.draw_subject("shhs", n, 0).age for n in (200001, 200002)]
 
 
 def test_a_second_run_keeps_what_is_there_and_adds_to_it(tmp_path, capsys):
@@ -118,7 +118,7 @@ def test_another_seed_is_exit_code_2(tmp_path, capsys):
 
 
 def test_a_missing_package_is_one_sentence_and_exit_code_2(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("cida.experiments.sleep.parallel.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.experiments.sleep.recording_errors.find_spec", lambda name: None)
     assert main(words(tmp_path / "out")) == 2
     assert capsys.readouterr().err == (
         "cida: writing recordings needs edfio, which is not installed; pip install 'cida[sleep]'.\n"

@@ -129,7 +129,7 @@ def test_a_header_that_only_edfio_stumbles_over_is_one_sentence(night, monkeypat
     def stumble(path):
         raise IndexError("tuple index out of range")
 
-    monkeypatch.setattr("cida.experiments.sleep.recordings._open", stumble)
+    monkeypatch.setattr("cida.experiments.sleep.recordings._open_edf", stumble)
     with pytest.raises(RecordingError, match=r"cannot be read as EDF \(tuple index"):
         read_belt(night, BELTS)
 
@@ -164,4 +164,8 @@ def test_a_belt_without_numbers_is_refused(night):
 
 def test_the_error_survives_the_way_back_from_a_job():
     error = pickle.loads(pickle.dumps(RecordingError("a.edf", "it is empty.")))
-    assert (error.path, error.fault, str(error)) == ("a.edf", "it is empty.", "a.edf: it is empty.")
+    assert (error.path, error.message, str(error)) == (
+        "a.edf",
+        "it is empty.",
+        "a.edf: it is empty.",
+    )
