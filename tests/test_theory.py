@@ -21,7 +21,7 @@ from cida.discriminators import DISCRIMINATORS, L1, L2, Discriminator, Gaussian,
 from cida.games import Adversarial, cross_entropy
 from cida.networks import MLP
 from cida.spaces import Line, Periodic
-from cida.training.trainer import seeded
+from cida.training import seeded
 
 LOG = math.log
 HIDDEN = (64, 64)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
 from cida.data import IndexedDataset
 from cida.indexing import evenly_spaced, subsample
+from cida.kernel_ridge import make_label_matrix
 from cida.spaces import Space
 
 __all__ = ["LabelShift", "measure_label_shift", "measure_source_label_shift"]
@@ -73,7 +73,9 @@ def measure_label_shift(space: Space, u: Tensor, y: Tensor, seed: int = 0) -> La
     that a few hundred rows are enough.
     """
     kept_rows = u[:, 0].argsort(stable=True)[evenly_spaced(len(u), MAX_LABEL_SHIFT_ROWS)]
-    u, values = u[kept_rows], _label_columns(y[kept_rows])
+    u, values = u[kept_rows], make_label_matrix(y[kept_rows])
+    if y.is_floating_point():
+        values = values[:, :1]
     points = space.embed(u).double().numpy()
     center_rows = evenly_spaced(len(u), N_NEIGHBORHOODS).numpy()
     _, neighbors = cKDTree(points).query(
@@ -99,14 +101,6 @@ def measure_label_shift(space: Space, u: Tensor, y: Tensor, seed: int = 0) -> La
         low_at=tuple(u[center_rows[low]].tolist()),
         high_at=tuple(u[center_rows[high]].tolist()),
     )
-
-
-def _label_columns(y: Tensor) -> Array:
-    """A column of 0 and 1 for each class, or y as it is."""
-    if y.is_floating_point():
-        return y.double().reshape(len(y), -1)[:, :1].numpy()
-    codes: Array = torch.nn.functional.one_hot(y.long()).double().numpy()
-    return codes
 
 
 def _shift_between(values: Array, neighbors: Array) -> float:

@@ -11,6 +11,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from torch import Tensor
 
+from cida.kernel_ridge import standardize_columns
 from cida.spaces import Space
 
 __all__ = ["BinScore", "accuracy", "index_r2", "root_mean_squared_error", "score_by_bin"]
@@ -94,8 +95,7 @@ def index_r2(features: Array, index: Array) -> float:
     float
         Between 0 and 1; 0 where it is no better than the mean.
     """
-    std = features.std(axis=0)
-    scaled = (features - features.mean(axis=0)) / np.where(std > 0, std, 1.0)
+    scaled = standardize_columns(features)
     model = Ridge(alpha=1.0).fit(scaled[::2], index[::2])
     predicted = model.predict(scaled[1::2]).reshape(-1, index.shape[1])
     share = r2_score(index[1::2], predicted, multioutput="variance_weighted")

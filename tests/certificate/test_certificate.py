@@ -8,14 +8,13 @@ import pytest
 import torch
 
 from cida.certificate.certificate import (
-    ALPHA,
     MIN_CERTIFICATE_ROWS,
     Certificate,
     certify,
-    familywise_p_value,
-    run_tests,
+    certify_or_decline,
 )
 from cida.certificate.certificate_summary import PAIR_TESTS, TEST_DESCRIPTIONS
+from cida.certificate.dependence_tests import ALPHA, familywise_p_value, run_tests
 from cida.certificate.permutation_tests import TEST_NAMES
 from cida.certificate.projections import Strata
 from cida.datasets import make_circle, make_ladder
@@ -53,7 +52,7 @@ def found():
 
 
 def first_words(certificate):
-    return certificate.words()[0]
+    return certificate.summary()[0]
 
 
 # --- the verdict ---------------------------------------------------------------------------------
@@ -61,8 +60,8 @@ def first_words(certificate):
 
 def test_where_nothing_is_found_the_words_say_what_would_have_been(found):
     none = found["none"]
-    assert not none.dependence_found
-    assert none.marginal.culprits == []
+    assert not none.is_dependent
+    assert none.marginal.significant_tests == ()
     words = first_words(none)
     assert words.startswith(
         "The encoding shows no trace of u: no dependence of z on u was found (p"
@@ -81,7 +80,7 @@ def test_where_nothing_is_found_the_words_say_what_would_have_been(found):
     ],
 )
 def test_each_kind_is_found_and_named(found, kind, words):
-    assert found[kind].dependence_found
+    assert found[kind].is_dependent
     assert first_words(found[kind]).startswith("The encoding still tells u: z depends on u (p ")
     assert words in first_words(found[kind])
 
@@ -121,10 +120,11 @@ def test_where_the_strong_probe_alone_sees_it_the_line_behind_the_verdict_says_s
     assert min(others) > 0.01
     behind = next(line for line in told.summary() if line.startswith("Behind the verdict"))
     assert (
-        "of 11 tests on 499 shuffles of temperature the surest is a bend along one direction "
-        "(p = 0.002 by itself, p = 0.002 with all 11 allowed for)" in behind
+        "of 11 tests on 499 permutations of temperature the most significant is a bend along one "
+        "direction "
+        "(p = 0.002 by itself, p = 0.002 adjusted for all 11)" in behind
     )
-    assert "5/4.6 fold (p = 0.0022)" in behind
+    assert "5/4.6 (p = 0.0022)" in behind
     assert view.p_value == pytest.approx(view.tests["bend"].adjusted_p_value * 5 / 4.6)
 
 
@@ -134,19 +134,19 @@ def test_every_test_has_a_name_for_people():
 
 def test_it_says_that_it_can_never_prove_and_that_trained_rows_look_better(found):
     for one in found.values():
-        told = " ".join(one.words())
+        told = " ".join(one.summary())
         assert "can refute alignment, never prove it" in told
         assert "trained on look better aligned" in told
-        assert str(one) == "\n".join(one.words())
+        assert str(one) == "\n".join(one.summary())
 
 
 def test_the_figures_go_with_the_kind(found):
-    assert found["mean"].marginal.linear_share == pytest.approx(0.045, abs=0.02)
-    assert found["mean"].marginal.linear.p < 1e-6
-    assert found["square"].marginal.linear.p > 0.01
-    assert found["spread"].marginal.gain.over_mean > 0.003
-    assert found["mean"].marginal.gain.over_blind == pytest.approx(0.023, abs=0.012)
-    assert found["none"].marginal.gain.over_blind < 0.003
+    assert found["mean"].marginal.linear_r2 == pytest.approx(0.045, abs=0.02)
+    assert found["mean"].marginal.linear_f_test.p_value < 1e-6
+    assert found["square"].marginal.linear_f_test.p_value > 0.01
+    assert found["spread"].marginal.probe_gain.over_mean > 0.003
+    assert found["mean"].marginal.probe_gain.over_marginal == pytest.approx(0.023, abs=0.012)
+    assert found["none"].marginal.probe_gain.over_marginal < 0.003
 
 
 def test_the_size_that_it_states_is_seen():
@@ -172,11 +172,37 @@ def test_more_rows_see_less(found):
 
 def test_json_values(found):
     values = json.loads(json.dumps(found["mean"].to_dict(), allow_nan=False))
-    assert values["dependence_found"] is True
-    assert "mean" in values["marginal"]["culprits"]
-    assert values["marginal"]["linear"]["freedom"] == [4, 1195]
-    assert values["given"] is None
-    assert sum(cell["n"] for cell in values["along"]["cells"]) == ROWS
+    assert values["verdict"] == "dependent"
+    assert "mean" in values["marginal"]["significant_tests"]
+    assert values["marginal"]["linear_f_test"]["dof"] == [4, 1195]
+    assert values["given_prediction"] is None
+    assert sum(cell["n"] for cell in values["cellwise"]["cells"]) == ROWS
+    assert Certificate.from_dict(values) == found["mean"]
+    assert Certificate.from_dict(values).summary() == found["mean"].summary()
+    values["marginal"]["tests"]["mood"] = values["marginal"]["tests"].pop("hsic")
+    with pytest.raises(ValueError, match="not ours"):
+        Certificate.from_dict(values)
+
+
+def test_the_verdict_and_the_effect_size_are_data(found):
+    assert found["none"].verdict == "no-dependence-found"
+    assert found["none"].effect_size < 0.01
+    assert found["mean"].effect_size == pytest.approx(0.045, abs=0.02)
+
+
+def test_rows_that_cannot_be_tested_are_declined_with_a_code():
+    rng = np.random.default_rng(0)
+    z, u = rng.normal(size=(200, 2)), torch.arange(200.0, dtype=torch.float64)[:, None]
+    bad = np.where(np.arange(200)[:, None] == 7, np.nan, z)
+    for verdict, rows in {
+        "too-few-rows": (z[:99], u[:99]),
+        "not-finite": (bad, u),
+        "constant-index": (z, torch.ones_like(u)),
+    }.items():
+        declined = certify_or_decline(Line(), *rows)
+        assert (declined.verdict, declined.marginal, declined.effect_size) == (verdict, None, None)
+        assert declined.summary()[0].startswith("No certificate of alignment: ")
+        assert Certificate.from_dict(json.loads(json.dumps(declined.to_dict()))) == declined
 
 
 # --- invariances ---------------------------------------------------------------------------------
@@ -186,11 +212,13 @@ def test_units_of_z_and_u_change_nothing(found):
     z, u = planted("mean")
     other = certificate(1000 * z - 7, 3 * u + 1e4)
     one = found["mean"]
-    assert other.marginal.p_value == pytest.approx(one.marginal.p)
-    assert other.marginal.linear_f_test.f_statistic == pytest.approx(one.marginal.linear.f)
+    assert other.marginal.p_value == pytest.approx(one.marginal.p_value)
+    assert other.marginal.linear_f_test.f_statistic == pytest.approx(
+        one.marginal.linear_f_test.f_statistic
+    )
     assert other.marginal.distance_correlation == pytest.approx(one.marginal.distance_correlation)
-    assert other.marginal.boosted_r2 == pytest.approx(one.marginal.boosted_share, abs=1e-3)
-    assert other.marginal.significant_tests == one.marginal.culprits
+    assert other.marginal.boosted_r2 == pytest.approx(one.marginal.boosted_r2, abs=1e-3)
+    assert other.marginal.significant_tests == one.marginal.significant_tests
 
 
 def test_the_order_of_rows_changes_no_verdict(found):
@@ -198,9 +226,9 @@ def test_the_order_of_rows_changes_no_verdict(found):
     for kind in ("none", "square"):
         z, u = planted(kind)
         other = certificate(z[order], u[order])
-        assert other.is_dependent == found[kind].dependence_found
+        assert other.is_dependent == found[kind].is_dependent
         assert other.marginal.linear_f_test.f_statistic == pytest.approx(
-            found[kind].marginal.linear.f
+            found[kind].marginal.linear_f_test.f_statistic
         )
 
 
@@ -280,7 +308,7 @@ def test_a_seam_is_no_matter():
 def test_a_constant_encoding_tells_nothing():
     told = certificate(np.ones((200, 3)), np.arange(200))
     assert not told.is_dependent
-    assert told.marginal is None
+    assert (told.verdict, told.marginal) == ("constant-encoding", None)
     assert first_words(told).startswith("The encoding is constant in all 200 rows")
     json.dumps(told.to_dict(), allow_nan=False)
 
@@ -291,7 +319,7 @@ def test_columns_that_never_change_are_left_out_and_counted(found):
     told = certificate(more, u)
     assert told.n_constant_columns == 1
     assert told.marginal.linear_f_test.f_statistic == pytest.approx(
-        found["mean"].marginal.linear.f, rel=1e-4
+        found["mean"].marginal.linear_f_test.f_statistic, rel=1e-4
     )
     assert "1 of the 5 columns of z never change and were left out." in told.summary()
 
@@ -354,7 +382,7 @@ def test_rows_that_do_not_match_are_refused():
 
 
 def test_of_very_many_rows_some_are_used(monkeypatch):
-    monkeypatch.setattr("cida.certificate.certificate.MOST_ROWS", 300)
+    monkeypatch.setattr("cida.certificate.certificate.MAX_CERTIFICATE_ROWS", 300)
     z, u = planted("mean")
     told = certificate(z, u, z[:, 0] > 0)
     assert isinstance(told, Certificate)

@@ -58,7 +58,7 @@ def test_what_is_more_than_label_shift_stays(regression):
 def test_where_predictions_do_not_move_along_u_it_is_not_called_label_shift():
     told = certificate(*shifted(rows=400))
     assert told.prediction_p_value < 1e-6
-    still = replace(told, prediction_p=0.4)
+    still = replace(told, prediction_p_value=0.4)
     assert not still.is_explained_by_label_shift
     assert any("so it is no label shift" in line for line in still.summary())
     z, u, y = shifted(rows=400)
@@ -77,4 +77,4 @@ def test_one_class_alone_is_nothing_to_look_within():
     z, u = apart(200)
     told = certificate(z, u, np.full(200, "well"))
     assert told.given_prediction is None
-    assert any("nothing to look at" in line for line in told.summary())
+    assert any("nothing can be tested" in line for line in told.summary())

@@ -40,7 +40,7 @@ def test_p_values_are_even_where_z_and_u_are_independent(given):
         rng = np.random.default_rng([seed, given])
         z, u = rng.exponential(size=(100, 4)), rng.integers(0, 7, (100, 1)).astype(float)
         strata = Strata.from_predictions(z[:, 0] > 1) if given else None
-        found.append(answer(z, u, strata, shuffles=39, seed=seed).p_value)
+        found.append(answer(z, u, strata, n_permutations=39, seed=seed).p_value)
     # With 39 shuffles p is one of 1/40 ... 40/40.
     assert stats.kstest(np.array(found) - 1 / 80, "uniform").pvalue > 0.005
     assert np.mean(np.array(found) <= 0.05) <= 0.11  # three standard errors
@@ -65,7 +65,7 @@ def test_the_level_is_shared_out_in_full():
 def test_the_same_seed_gives_the_same_answer():
     rng = np.random.default_rng(100)
     z, u = rng.normal(size=(150, 3)), rng.normal(size=(150, 1))
-    first, again = (answer(z, u, shuffles=49, seed=3) for _ in range(2))
+    first, again = (answer(z, u, n_permutations=49, seed=3) for _ in range(2))
     assert first.p_value == again.p_value
     assert first.tests == again.tests
 
@@ -74,7 +74,7 @@ def test_the_statistic_of_the_mean_is_n_times_the_explained_share():
     rng = np.random.default_rng(101)
     z = rng.normal(size=(300, 4))
     u = z[:, :1] + rng.normal(size=(300, 1))
-    found = answer(z, u, shuffles=19)
+    found = answer(z, u, n_permutations=19)
     assert found.tests["mean"].statistic == pytest.approx(300 * found.linear_f_test.r2, rel=1e-4)
 
 
@@ -87,27 +87,27 @@ def planted(kind, rng, rows=2000):
     two = unit(z @ rng.normal(size=5))
     u = {
         "mean": 0.2 * two + noise,
-        "spread": np.exp(0.25 * two) * noise,
+        "variance": np.exp(0.25 * two) * noise,
         "bend": 0.25 * unit(np.cos(2 * w)) + noise,
         "curvature": 0.25 * unit(two**2) + noise,
-        "bend of the spread": np.exp(0.4 * np.cos(2 * w)) * noise,
+        "variance-bend": np.exp(0.4 * np.cos(2 * w)) * noise,
         # The longer tail changes sides: mean and variance are the same everywhere.
-        "distance correlation": np.sign(w) * (rng.exponential(size=rows) - 1),
-        "place": noise,
+        "distance-correlation": np.sign(w) * (rng.exponential(size=rows) - 1),
+        "cell": noise,
     }[kind]
-    if kind == "place":
+    if kind == "cell":
         z = z + 2.5 * (np.abs(u) < 0.1)[:, None]
     return z, u[:, None]
 
 
 @pytest.mark.parametrize(
     "kind",
-    ["mean", "spread", "bend", "curvature", "bend of the spread", "distance correlation", "place"],
+    ["mean", "variance", "bend", "curvature", "variance-bend", "distance-correlation", "cell"],
 )
 def test_each_kind_of_dependence_is_seen_by_the_test_meant_for_it(kind):
     z, u = planted(kind, np.random.default_rng(102))
     cells = np.clip(np.floor(5 * u[:, 0] + 10), 0, 19).astype(int)
-    found = answer(z, u, cells=cells, shuffles=199)
+    found = answer(z, u, cells=cells, n_permutations=199)
     assert found.p_value <= 0.01
     assert found.tests[kind].adjusted_p_value <= 0.05
     if kind != "mean":
@@ -115,9 +115,9 @@ def test_each_kind_of_dependence_is_seen_by_the_test_meant_for_it(kind):
 
 
 def test_the_place_where_z_differs_is_named():
-    z, u = planted("place", np.random.default_rng(103))
+    z, u = planted("cell", np.random.default_rng(103))
     cells = np.clip(np.floor(5 * u[:, 0] + 10.5), 0, 20).astype(int)  # |u| < 0.1 is cell 10
-    found = answer(z, u, cells=cells, shuffles=99, pairs=False)
+    found = answer(z, u, cells=cells, n_permutations=99, with_pairs=False)
     assert max(found.cell_tests, key=lambda cell: found.cell_tests[cell].neg_log_p) == 10
     assert found.cell_tests[10].p_value <= 0.02
     assert np.median([place.p_value for place in found.cell_tests.values()]) > 0.1
@@ -127,10 +127,10 @@ def test_a_circle_has_one_spread_less_and_two_values_have_none():
     rng = np.random.default_rng(104)
     z, angle = rng.normal(size=(300, 2)), rng.uniform(0, 2 * np.pi, 300)
     around = np.column_stack([np.cos(angle), np.sin(angle)])
-    assert answer(z, around, shuffles=9).n_second_moments == 2  # of cos^2, cos sin and sin^2
-    two = answer(z, (rng.random((300, 1)) < 0.3).astype(float), shuffles=9)
+    assert answer(z, around, n_permutations=9).n_second_moments == 2  # of cos^2, cos sin and sin^2
+    two = answer(z, (rng.random((300, 1)) < 0.3).astype(float), n_permutations=9)
     assert two.n_second_moments == 0
-    assert "spread" not in two.tests
+    assert "variance" not in two.tests
 
 
 # --- the directions ------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_few_numbers_and_all_words_are_classes():
 @pytest.mark.parametrize(
     ("name", "measure", "centred"),
     [
-        ("distance correlation", distance_correlation, centered_distances),
+        ("distance-correlation", distance_correlation, centered_distances),
         ("hsic", normalized_hsic, centered_kernel),
     ],
 )
@@ -216,7 +216,7 @@ def test_pairs_given_the_class_are_those_of_each_class():
     z = rng.normal(size=(120, 2)) + 5 * classes[:, None]
     e = rng.normal(size=(120, 1)) + 5 * classes[:, None]
     groups = Strata(classes).groups()
-    found = compute_pair_measure("distance correlation", z, e, groups, np.arange(120)[None])
+    found = compute_pair_measure("distance-correlation", z, e, groups, np.arange(120)[None])
     alone = [
         float(distance_correlation(torch.from_numpy(z[rows]), torch.from_numpy(e[rows])))
         for rows in groups

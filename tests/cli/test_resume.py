@@ -97,8 +97,8 @@ def test_of_two_commands_on_one_folder_the_second_is_refused(table, tmp_path, ve
         assert main(words) == 2
     said = capsys.readouterr().err
     assert said == (
-        f"cida: {out} is in use by another cida command (process {os.getpid()}); wait until it "
-        "has ended, or name another folder.\n"
+        f"cida: {out} is in use by another cida command; wait until it has ended, or name another "
+        "folder.\n"
     )
 
 

@@ -52,13 +52,13 @@ def chosen(world):
 @pytest.mark.parametrize(
     ("make", "mode"),
     [
-        (make_circle, "frame"),
-        (make_sine, "frame"),
-        (make_rotating_moons, "axes"),
+        (make_circle, "moving-frame"),
+        (make_sine, "moving-frame"),
+        (make_rotating_moons, "principal-axes"),
         (make_hours, "windows"),
         (make_drifting_regression, "windows"),
         (make_noisy_index, "windows"),
-        (make_shifting_labels, False),
+        (make_shifting_labels, "raw"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -66,7 +66,7 @@ def test_the_coordinates_are_those_in_which_the_world_stands_still(make, mode, s
     assert chosen(make(seed=seed)) == mode
 
 
-@pytest.mark.parametrize(("make", "mode"), [(make_plane, "windows"), (make_noise_index, False)])
+@pytest.mark.parametrize(("make", "mode"), [(make_plane, "windows"), (make_noise_index, "raw")])
 def test_where_candidates_are_nearly_alike_two_standard_errors_are_mostly_enough(make, mode):
     found = [chosen(make(seed=seed)) for seed in range(100, 110)]
     assert found.count(mode) >= 7
@@ -80,12 +80,18 @@ def test_the_simplest_within_a_standard_error_of_the_least_is_chosen(monkeypatch
     # with one of 0.034.
     least, near, far = wrong(0, 1), wrong(2, 3, 4), wrong(*range(5, 15))
     for errors, mode in (
-        ({False: near, "windows": least, "frame": least}, False),
-        ({False: far, "windows": near, "frame": least}, "windows"),
-        ({False: far, "windows": far, "frame": near, "axes": least}, "frame"),
-        ({False: far, "windows": far, "frame": far, "axes": least}, "axes"),
-        ({False: least, "windows": least, "frame": least, "axes": least}, False),
-        ({}, False),
+        ({"raw": near, "windows": least, "moving-frame": least}, "raw"),
+        ({"raw": far, "windows": near, "moving-frame": least}, "windows"),
+        (
+            {"raw": far, "windows": far, "moving-frame": near, "principal-axes": least},
+            "moving-frame",
+        ),
+        (
+            {"raw": far, "windows": far, "moving-frame": far, "principal-axes": least},
+            "principal-axes",
+        ),
+        ({"raw": least, "windows": least, "moving-frame": least, "principal-axes": least}, "raw"),
+        ({}, "raw"),
     ):
         monkeypatch.setattr(
             "cida.coordinates.trial.trial_errors", lambda space, rows, found=errors: found
@@ -99,15 +105,15 @@ def test_the_simplest_within_a_standard_error_of_the_least_is_chosen(monkeypatch
 def test_frames_are_tried_on_a_line_alone_and_the_simplest_comes_first():
     tried = {make: list(trial_errors(space_of(w := make(seed=100)), rows_of(w)))
              for make in (make_circle, make_hours, make_plane)}  # fmt: skip
-    assert tried[make_circle] == [False, "windows", "frame", "axes"]
-    assert tried[make_hours] == tried[make_plane] == [False, "windows"]
+    assert tried[make_circle] == ["raw", "windows", "moving-frame", "principal-axes"]
+    assert tried[make_hours] == tried[make_plane] == ["raw", "windows"]
 
 
 def test_more_columns_than_a_frame_takes_leave_the_windows():
     world = make_noise_index(n_samples=300, seed=100)
     wide = np.random.default_rng(0).normal(size=(300, 129))
     world = replace(world, x=wide)
-    assert list(trial_errors(space_of(world), rows_of(world))) == [False, "windows"]
+    assert list(trial_errors(space_of(world), rows_of(world))) == ["raw", "windows"]
 
 
 def test_an_error_is_the_square_of_what_a_row_is_missed_by():
@@ -116,7 +122,7 @@ def test_an_error_is_the_square_of_what_a_row_is_missed_by():
     for errors in trial_errors(space_of(world), rows_of(world)).values():
         assert errors.shape == (2 * third,)
         assert errors.min() >= 0
-    framed = trial_errors(space_of(world), rows_of(world))["frame"]
+    framed = trial_errors(space_of(world), rows_of(world))["moving-frame"]
     assert framed.mean() < 0.2  # of two columns that are 0 or 1
     world = make_drifting_regression(seed=100)
     errors = trial_errors(space_of(world), rows_of(world))["windows"]
@@ -131,7 +137,7 @@ def test_rows_in_any_order_give_the_same_choice():
     mixed = replace(
         world, x=world.x[order], y=world.y[order], u=world.u[order], source=world.source[order]
     )
-    assert chosen(mixed) == chosen(world) == "axes"
+    assert chosen(mixed) == chosen(world) == "principal-axes"
 
 
 # --- which labels are read --------------------------------------------------------------------
@@ -171,7 +177,7 @@ def test_fewer_than_sixty_labelled_rows_try_nothing(sources, tried):
     world = replace(world, source=kept)
     assert bool(trial_errors(space_of(world), rows_of(world))) is tried
     if not tried:
-        assert chosen(world) is False
+        assert chosen(world) == "raw"
 
 
 def test_one_class_in_a_third_of_the_source_is_expected_of_all_of_the_other():
@@ -188,10 +194,10 @@ def test_one_class_in_a_third_of_the_source_is_expected_of_all_of_the_other():
 
 def test_one_class_in_all_of_the_source_leaves_x_as_it_is():
     world = make_circle(seed=100)
-    assert chosen(replace(world, y=np.zeros_like(world.y))) is False
+    assert chosen(replace(world, y=np.zeros_like(world.y))) == "raw"
 
 
 def test_one_index_value_in_all_rows_does_not_break_the_trials():
     world = make_circle(seed=100)
     still = replace(world, u=np.full_like(world.u, 0.3))
-    assert chosen(still) in (False, "windows", "frame", "axes")
+    assert chosen(still) in ("raw", "windows", "moving-frame", "principal-axes")

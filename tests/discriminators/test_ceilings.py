@@ -105,9 +105,9 @@ def test_weights_count_as_repeats(make, space):
     times = torch.from_numpy(np.random.default_rng(1).integers(1, 6, size=40))
     repeated = u.repeat_interleave(times, dim=0)
     head = make().build(3, space, u)
-    head.fit_blind(u, times)
+    head.fit_marginal(u, times)
     weighted = head.ceiling(repeated)
-    head.fit_blind(repeated)
+    head.fit_marginal(repeated)
     assert torch.allclose(weighted, head.ceiling(repeated), atol=1e-3)
     assert weighted.mean().item() == pytest.approx(head.ceiling(repeated).mean().item(), **LOOSE)
 
@@ -117,9 +117,9 @@ def test_only_the_ratios_of_weights_matter_and_rows_of_weight_zero_do_not_count(
     u = some_index(space, rows=60)
     head = make().build(3, space, u)
     weights = (torch.arange(60) < 30).double()
-    head.fit_blind(u, 1e-3 * weights)
+    head.fit_marginal(u, 1e-3 * weights)
     partly = head.ceiling(u)
-    head.fit_blind(u[:30])
+    head.fit_marginal(u[:30])
     assert partly[:30].mean().item() == pytest.approx(head.ceiling(u[:30]).mean().item(), **LOOSE)
 
 
@@ -133,7 +133,7 @@ def test_the_ceiling_scores_the_belief_fitted_on_all_rows_not_one_refitted_on_th
     assert torch.equal(head.ceiling(u), everywhere)
     # A belief fitted on the batch itself would do better there.
     refitted = make().build(3, head.space, u)
-    refitted.fit_blind(u[batch])
+    refitted.fit_marginal(u[batch])
     assert refitted.ceiling(u[batch]).mean() < everywhere[batch].mean() - 1e-3
 
 
@@ -142,7 +142,7 @@ def test_the_blind_belief_travels_with_the_state_of_the_module(make):
     u = some_index(Line())
     first = make().build(3, Line(), u)
     second = make().build(3, Line(), u)
-    second.fit_blind(u[:20])
+    second.fit_marginal(u[:20])
     second.load_state_dict(first.state_dict())
     assert torch.equal(first.ceiling(u), second.ceiling(u))
 
@@ -165,12 +165,12 @@ def test_no_constant_belief_beats_the_blind_one_on_the_rows_it_was_fitted_on(kin
     ).double()
     # Anchors need a range to cover; the belief is fitted on the drawn rows alone.
     head = HEADS[kind]().build(3, space, torch.cat([u, some_index(space)]))
-    head.fit_blind(u, weights)
+    head.fit_marginal(u, weights)
     share = weights / weights.sum()
     blind = (share @ head.ceiling(u).double()).item()
     seed = data.draw(st.integers(0, 2**31))
     noise = torch.randn(
-        20, head.belief_width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        20, head.params_width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
     nearby = head.blind.double() + noise * torch.logspace(-3, 1, 20).double()[:, None]
     for belief in nearby:

@@ -39,7 +39,7 @@ def built(space, u):
 
 def beliefs_of(head, rows=40, seed=1, size=1.0):
     generator = torch.Generator().manual_seed(seed)
-    return size * torch.randn(rows, head.belief_width, generator=generator, dtype=torch.float64)
+    return size * torch.randn(rows, head.params_width, generator=generator, dtype=torch.float64)
 
 
 def test_without_a_bend_it_is_the_gaussian_head_on_a_line():
@@ -105,7 +105,7 @@ def test_two_columns_are_scored_one_by_one():
     beliefs = beliefs_of(head)
     parts = [
         head_of(column).loss(beliefs[:, 25 * j : 25 * (j + 1)], u[:, j : j + 1])
-        for j, column in enumerate(space.columns)
+        for j, column in enumerate(space.column_spaces)
     ]
     assert torch.allclose(head.loss(beliefs, u), parts[0] + parts[1], rtol=1e-10)
 

@@ -55,7 +55,7 @@ def some_index(space, rows=40, seed=0):
 
 def some_beliefs(head, rows=40, seed=1):
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(rows, head.belief_width, generator=generator, dtype=torch.float64)
+    return torch.randn(rows, head.params_width, generator=generator, dtype=torch.float64)
 
 
 def built(head, space, u=None):
@@ -161,7 +161,7 @@ def test_a_belief_has_the_width_the_head_promises_and_reaches_z(make, space):
     head = built(make(), space)
     z = torch.randn(5, 4, requires_grad=True)
     params = head(z)
-    assert params.shape == (5, head.belief_width)
+    assert params.shape == (5, head.params_width)
     head.loss(params, some_index(space, rows=5)).sum().backward()
     assert float(z.grad.abs().sum()) > 0
 
@@ -257,7 +257,7 @@ def test_a_users_own_module_can_be_the_body(kind):
     assert head.head.in_features == 8
     assert body.training
     assert float(body.norm.running_mean.abs().sum()) == 0  # probing its width left no trace
-    assert head(torch.randn(3, 4)).shape == (3, head.belief_width)
+    assert head(torch.randn(3, 4)).shape == (3, head.params_width)
 
 
 def test_hidden_widths_shape_the_default_body():

@@ -57,10 +57,10 @@ def test_in_the_order_of_u_it_is_as_good_as_the_exact_one(name, space):
     head = built(name, space, u)
     weights = torch.linspace(1, 3, MANY, dtype=torch.float64)
     share = weights / weights.sum()
-    head.fit_blind(u, weights)
+    head.fit_marginal(u, weights)
     thin = head.blind[0]
     with torch.no_grad():
-        whole = head.best_constant(u, share)
+        whole = head.marginal_params(u, share)
     if name not in ("mixture", "skew"):  # whose numbers are not unique
         torch.testing.assert_close(thin.double(), whole.double(), rtol=1e-3, atol=1e-3)
     best = exact_loss(head, u, share, whole)
@@ -77,10 +77,10 @@ def test_rows_in_any_order_are_handed_over_in_that_of_their_cells(name):
     )
     sampler = Sampler(rows, head.space, 30, torch.Generator())
     share = sampler.row_weights / sampler.row_weights.sum()
-    head.fit_blind(u[sampler.active_rows], sampler.row_weights)
+    head.fit_marginal(u[sampler.active_rows], sampler.row_weights)
     thin = head.blind[0]
     with torch.no_grad():
-        whole = head.best_constant(u[sampler.active_rows], share)
+        whole = head.marginal_params(u[sampler.active_rows], share)
     losses = [exact_loss(head, u[sampler.active_rows], share, blind) for blind in (thin, whole)]
     assert losses[0] == pytest.approx(losses[1], abs=2e-3)
 

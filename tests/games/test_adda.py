@@ -45,7 +45,7 @@ def half_way(**settings):
 def step(move, parameters, rate=0.1):
     optimiser = torch.optim.SGD(parameters, rate)
     optimiser.zero_grad()
-    move.total.backward()
+    move.total_loss.backward()
     optimiser.step()
 
 

@@ -32,7 +32,7 @@ SOURCE, EVERYONE = some_batch(16, 0, high=0.0), some_batch(48, 1)
 
 def some_game(make=L2, index_in_encoder=True, **settings):
     space = Line().fit(EVERYONE.u)
-    settings["coordinates"] = index_in_encoder
+    settings["index_in_encoder"] = index_in_encoder
     with seeded(0):
         if index_in_encoder:
             encoder = IndexedEncoder(3, 1, (16, 16), 4)

@@ -53,7 +53,7 @@ def some_game(rows, head=L2, outputs=3, **settings):
 
 
 def dealt(game, rows):
-    return list(game.moves(rows[rows.sources], rows[torch.arange(len(rows))]))
+    return list(game.moves(rows[rows.source_rows], rows[torch.arange(len(rows))]))
 
 
 def test_the_discriminator_sees_the_encoding_beside_the_predicted_probabilities():

@@ -112,7 +112,7 @@ def test_what_is_remembered_never_changes_although_the_weights_do(run):
 def test_the_labels_of_the_source_are_never_overwritten(run):
     game, rows = run
     for _, _, remembered, _ in game.stages:
-        assert torch.equal(remembered[rows.sources], rows.y[rows.sources])
+        assert torch.equal(remembered[rows.source_rows], rows.y[rows.source_rows])
     assert torch.equal(rows.y[~rows.labelled], torch.zeros_like(rows.y[~rows.labelled]))
 
 

@@ -45,7 +45,7 @@ def some_game(rows, head=L2, outputs=3, **settings):
 
 
 def dealt(game, rows):
-    return list(game.moves(rows[rows.sources], rows[torch.arange(len(rows))]))
+    return list(game.moves(rows[rows.source_rows], rows[torch.arange(len(rows))]))
 
 
 # --- what is seen ---------------------------------------------------------------------------------
@@ -214,14 +214,14 @@ def adversarial_gradient(kind, head, leak, rounds=150):
         players = *always_right(), Line().fit(first.u)
         made = head(hidden=(64, 64))
         game = kind.assemble(GameParts(*players, first.u, 2, 2, made, index_in_encoder=False))
-        optimiser = torch.optim.Adam(game.players()["discriminator"], 3e-3)
+        optimiser = torch.optim.Adam(game.player_parameters()["discriminator"], 3e-3)
         sizes = []
         for number in range(rounds):
             rows = shifting(leak, 256 if number < rounds - 20 else 2000, generator)
             for move in game.moves(rows[rows.source_rows], rows[torch.arange(len(rows))]):
                 if move.player == "discriminator":
                     optimiser.zero_grad()
-                    move.total.backward()
+                    move.total_loss.backward()
                     optimiser.step()
             (gradient,) = torch.autograd.grad(move.losses["encoder"], game.encoder.weight)
             sizes.append(float(gradient.norm()))

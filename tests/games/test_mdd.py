@@ -32,7 +32,7 @@ SOURCE, EVERYONE = ROWS[ROWS.source_rows], ROWS[torch.arange(len(ROWS))]
 def some_game(margin_factor=MDD.margin_factor, **settings):
     with seeded(0):
         encoder, auxiliary = PlainEncoder(2, (8,), 3), MLP(3, (8,), 2)
-        settings["coordinates"] = False
+        settings["index_in_encoder"] = False
         game = MDD(encoder, MLP(3, (), 2), auxiliary, Line(), **settings)
     game.margin_factor = margin_factor
     return game
@@ -134,7 +134,7 @@ def make_it_better_than_blind(game, steps=150):
     optimiser = torch.optim.Adam(game.discriminator.parameters(), 3e-2)
     for _ in range(steps):
         optimiser.zero_grad()
-        next(game.moves(SOURCE, EVERYONE)).total.backward()
+        next(game.moves(SOURCE, EVERYONE)).total_loss.backward()
         optimiser.step()
 
 

@@ -14,7 +14,7 @@ from cida.datasets import (
     make_rotating_moons,
     make_sine,
 )
-from cida.selection.kernel_ridge import (
+from cida.kernel_ridge import (
     RIDGE_PENALTY,
     kernel_ridge,
     reduce_columns,
@@ -40,9 +40,9 @@ def field_of(world, space=None):
 
 def right(world, field):
     """How often each way carries the right label to the target."""
-    truth = world.y[field.row.numpy()]
-    carried = field.carried
-    return [(labels == truth)[field.target].mean() for labels in carried.labels]
+    truth = world.y[field.row_indices.numpy()]
+    carried = field.propagated_labels
+    return [(labels == truth)[field.is_target].mean() for labels in carried.labels]
 
 
 class TestRidge:

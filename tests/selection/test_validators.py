@@ -29,10 +29,10 @@ def field_of(world, space, held=False):
 def runs(world, field, accuracies, seed=0):
     """Runs with these accuracies: each gets other rows wrong, none in the source."""
     random = np.random.default_rng(seed)
-    truth = world.y[field.row.numpy()]
+    truth = world.y[field.row_indices.numpy()]
     found = []
     for accuracy in accuracies:
-        wrong = field.target & (random.uniform(size=len(truth)) > accuracy)
+        wrong = field.is_target & (random.uniform(size=len(truth)) > accuracy)
         labels = np.where(wrong, 1 - truth, truth)
         sure = 0.5 + 0.5 * random.uniform(size=len(truth))
         outputs = np.where(np.arange(2) == labels[:, None], sure[:, None], 1 - sure[:, None])
@@ -109,8 +109,8 @@ class TestMargin:
 
     def test_it_is_two_standard_errors_of_the_rows_on_which_they_differ(self, field, candidates):
         one, other = candidates[2], candidates[8]
-        differ = (one.labels != other.labels)[field.target].mean()
-        expected = 2 * np.sqrt(differ / field.target.sum())
+        differ = (one.predictions != other.predictions)[field.is_target].mean()
+        expected = 2 * np.sqrt(differ / field.is_target.sum())
         found = get_validator("carried-labels").margin(field, one, other)
         assert found == pytest.approx(expected)
 
@@ -127,7 +127,7 @@ class TestMargin:
 
 class TestAgainstTheirFormulas:
     def test_information_maximisation(self, field, candidates):
-        p = candidates[3].outputs[field.target]
+        p = candidates[3].outputs[field.is_target]
         expected = entropy(p.mean(0)) - entropy(p, axis=1).mean()
         found = get_validator("information-maximisation")(field, candidates)[3]
         assert found == pytest.approx(expected)
@@ -136,14 +136,14 @@ class TestAgainstTheirFormulas:
         same = CandidateOutputs(
             np.tile([0.3, 0.7], (len(field), 1)), np.zeros((len(field), 1)), 0.0
         )
-        rows = min(1500, int(field.target.sum()))
+        rows = min(1500, int(field.is_target.sum()))
         found = get_validator("soft-neighbourhood-density")(field, [same])[0]
         assert found == pytest.approx(np.log(rows - 1))
 
     def test_importance_weights_of_an_encoding_that_says_nothing_are_even(self, field, candidates):
-        held = field.held.numpy()
+        held = field.held_out.numpy()
         truth = field.y.numpy()
-        flipped = candidates[0].labels.copy()
+        flipped = candidates[0].predictions.copy()
         flipped[np.flatnonzero(held)[::4]] = 1 - truth[np.flatnonzero(held)[::4]]
         blind = CandidateOutputs(np.eye(2)[flipped], np.zeros((len(field), 1)), 0.0)
         found = get_validator("importance-weighted")(field, [blind])[0]
@@ -151,7 +151,7 @@ class TestAgainstTheirFormulas:
 
     def test_peers_of_two_runs_is_how_far_they_agree(self, field, candidates):
         pair = [candidates[0], candidates[9]]
-        agree = (pair[0].labels == pair[1].labels)[field.target].mean()
+        agree = (pair[0].predictions == pair[1].predictions)[field.is_target].mean()
         assert get_validator("peers")(field, pair) == pytest.approx([agree, agree])
 
     def test_neighbours_of_labels_that_are_a_smooth_function_of_x_agree(self, field):

@@ -13,7 +13,7 @@ from cida.datasets import make_circle
 from cida.training.precision import encoder_precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::cida.CidaWarning")
-SMALL = {"steps": 40, "hidden": (16,), "encoding_width": 4, "random_state": 3}
+SMALL = {"steps": 40, "encoder_hidden": (16,), "encoding_width": 4, "random_state": 3}
 
 
 class Watched(nn.Module):

@@ -9,8 +9,8 @@ from cida.discriminators import L2, Histogram
 from cida.games import Adversarial, Game, Move, SourceOnly, squared_error
 from cida.networks import MLP, IndexedEncoder
 from cida.spaces import Line
-from cida.training import NonFiniteLossError, Trainer, TrainingConfig, seeded
-from cida.training.trainer import WeightAverage
+from cida.training import NonFiniteLossError, Trainer, TrainingConfig, seeded, state
+from cida.training.state import WeightAverage
 
 SHORT = {"batch_size": 16, "source_batch_size": 8, "n_balance_bins": 4}
 
@@ -323,7 +323,28 @@ def test_several_discriminator_steps_do_not_count_twice_in_an_event():
 
 
 def test_events_tell_how_many_rows_are_active():
-    active = [event.active for event in events_of(steps=40, events=40, curriculum=0.5)]
+    active = [event.active_share for event in events_of(steps=40, events=40, curriculum=0.5)]
     assert active == sorted(active)
     assert active[0] < 0.5
     assert active[-1] == 1.0
+
+
+def test_weights_are_averaged_alike_one_by_one_and_all_at_once(monkeypatch):
+    """The functions that take all tensors at once are not public, and may go."""
+    averages = []
+    for functions in (
+        (state._lerp_each, state._copy_each),
+        (state._lerp_in_turn, state._copy_in_turn),
+    ):
+        for name, function in zip(("_lerp_each", "_copy_each"), functions, strict=True):
+            monkeypatch.setattr(state, name, function)
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+        average = WeightAverage([network], 0.9)
+        for _ in range(5):
+            nn.init.normal_(network[0].weight)
+            average.update()
+        average.apply()
+        averages.append(network.state_dict())
+    for name, tensor in averages[0].items():
+        assert torch.equal(tensor, averages[1][name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,19 +24,19 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 MAX_CELLS = 10
-MEAN_ROWS_PER_CELL = 100  # on the mean
-MIN_ROWS_PER_COMPARED_CELL = 20  # rows whose mean can be compared with the rest
-MIN_ROWS_PER_TESTED_CELL = 50  # rows inside which anything can be seen
-MIN_R2_TO_SPLIT = 0.005  # of V[u]: of less, parts are noise
+MEAN_ROWS_PER_CELL = 100
+MIN_ROWS_PER_COMPARED_CELL = 20  # to compare the mean of z with that elsewhere
+MIN_ROWS_PER_TESTED_CELL = 50  # to test inside a cell
+MIN_R2_TO_SPLIT = 0.005  # share of V[u] explained, below which its parts are noise
 
 
 @dataclass(frozen=True)
 class CellDependence:
     """One cell along u, ``lo`` to ``hi`` in the units of u, a number for each column.
 
-    ``apart``: does z here differ from z elsewhere? ``within``: does z tell u inside the cell? Both
-    are p-values that allow for the number of cells, None where there are too few rows or, inside,
-    one value of u alone. ``surprise`` is ``-log p`` of the first, to tell the worst.
+    ``between_p_value``: does z here differ from z elsewhere? ``within_p_value``: does z tell u
+    inside the cell? Both are adjusted for the number of cells, and None where there are too few
+    rows or, inside, only one value of u. ``neg_log_p`` is ``-log p`` of the first, unadjusted.
     """
 
     lo: tuple[float, ...]
@@ -51,8 +51,8 @@ class CellDependence:
 class CellwiseTests:
     """The cells, and the share of what boosting explains that lies between cells.
 
-    ``between`` is ``Cov(E[p | cell], E[u | cell]) / Cov(p, u)`` of its predictions p on rows that
-    it was not fitted on; None where it explains next to nothing.
+    ``between_share`` is ``Cov(E[p | cell], E[u | cell]) / Cov(p, u)`` of its predictions p on rows
+    that it was not fitted on; None where it explains next to nothing.
     """
 
     cells: tuple[CellDependence, ...]
@@ -75,22 +75,17 @@ class CellwiseTests:
         significant = [cell for cell in self.cells if (cell.within_p_value or 1.0) <= self.alpha]
         return min(significant, key=lambda cell: cell.within_p_value or 1.0, default=None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        cells = [{**asdict(c), "lo": list(c.lo), "hi": list(c.hi)} for c in self.cells]
-        return {"between": self.between_share, "cells": cells}
-
 
 @dataclass(frozen=True)
 class CellAssignment:
-    """``of_rows``: the cell of each row, -1 where the cell has too few to be compared."""
+    """``cell_of_row``: the cell of each row, -1 where the cell has too few rows to compare."""
 
     bins: Bins
     cell_of_row: Array
 
 
 def assign_cells(space: Space, u: Tensor) -> CellAssignment:
-    """At most ten cells, and a hundred rows each on the mean."""
+    """At most ten cells, of a hundred rows on average."""
     bins = space.make_bins(u, int(np.clip(len(u) // MEAN_ROWS_PER_CELL, 2, MAX_CELLS)))
     cell_of_row = bins.cell_of_row.numpy()
     counts = np.bincount(cell_of_row, minlength=len(bins))
@@ -108,7 +103,7 @@ def run_cellwise_tests(
     alpha: float,
     seed: int,
 ) -> CellwiseTests:
-    """``places`` and ``probe`` are those of all rows."""
+    """Test each cell; ``cell_tests`` and ``probe`` are those of all rows."""
     bins, cell_of_row = cells.bins, cells.bins.cell_of_row.numpy()
     members = {cell: np.flatnonzero(cell_of_row == cell) for cell in range(len(bins))}
     p_values = {

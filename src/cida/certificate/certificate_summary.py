@@ -5,45 +5,49 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from cida.certificate.cellwise import CellDependence, CellwiseTests
+from cida.certificate.dependence_tests import ALPHA, BOOSTING_ALPHA, DependenceTests
 from cida.certificate.permutation_tests import N_PERMUTATIONS
 
 if TYPE_CHECKING:
-    from cida.certificate.cellwise import CellDependence, CellwiseTests
-    from cida.certificate.certificate import Certificate, DependenceTests
+    from cida.certificate.certificate import Certificate
 
 __all__ = ["summarize_certificate"]
 
-MEAN_TESTS = {"mean", "mean, few directions"}
+MEAN_TESTS = {"mean", "mean-few-directions"}
 BEND_TESTS = {"bend", "curvature"}
 VARIANCE_TESTS = {
-    "spread",
-    "spread, few directions",
-    "bend of the spread",
-    "curvature of the spread",
+    "variance",
+    "variance-few-directions",
+    "variance-bend",
+    "variance-curvature",
 }
-PAIR_TESTS = {"distance correlation", "hsic"}
-TEST_DESCRIPTIONS = {  # what each test looks for, in words
+PAIR_TESTS = {"distance-correlation", "hsic"}
+TEST_DESCRIPTIONS = {  # what each test looks for
     "mean": "a line along any direction",
-    "mean, few directions": "a line along few directions",
-    "spread": "the spread along any direction",
-    "spread, few directions": "the spread along few directions",
+    "mean-few-directions": "a line along few directions",
+    "variance": "the spread along any direction",
+    "variance-few-directions": "the spread along few directions",
     "bend": "a bend along one direction",
     "curvature": "a square along any direction",
-    "bend of the spread": "a bend of the spread",
-    "curvature of the spread": "a square of the spread",
-    "place": "one stretch that differs",
-    "distance correlation": "distance correlation",
+    "variance-bend": "a bend of the spread",
+    "variance-curvature": "a square of the spread",
+    "cell": "one stretch that differs",
+    "distance-correlation": "distance correlation",
     "hsic": "HSIC",
 }
 
-MAIN_COMPONENTS_ALPHA = (
-    0.05  # of a line along the main directions, above which it counts as not there
-)
+MAIN_COMPONENTS_ALPHA = 0.05  # above this p-value the main directions show no linear dependence
 
 LIMITS_CAVEAT = (
-    "This can refute alignment, never prove it: smaller or stranger dependence goes unseen, and an "
-    "encoding may be free of u and still wrong, as when domains are turned against each other."
+    "This can refute alignment, never prove it: smaller or more complex dependence is missed, and "
+    "an encoding may be free of u and still wrong, as when domains are turned against each other."
 )
+DECLINED_SENTENCES = {
+    "too-few-rows": "{n_rows:,} rows are too few to detect a dependence; at least 100 are needed.",
+    "not-finite": "the encoding or the index is not finite in some of the {n_rows:,} rows.",
+    "constant-index": "the index has the same value in all {n_rows:,} rows.",
+}
 HELD_OUT_CAVEAT = (
     "Rows that the model was trained on look better aligned than fresh ones: give rows that were "
     "held out."
@@ -54,6 +58,9 @@ def summarize_certificate(certificate: Certificate) -> list[str]:
     """The verdict and its figures, the same given the prediction, where along u, the caveats."""
     names = certificate.index_names
     u = names[0] if len(names) == 1 else "u"
+    if certificate.verdict in DECLINED_SENTENCES:
+        reason = DECLINED_SENTENCES[certificate.verdict].format(n_rows=certificate.n_rows)
+        return [f"No certificate of alignment: {reason}"]
     if certificate.marginal is None:
         return [
             f"The encoding is constant in all {certificate.n_rows:,} rows: nothing of {u} is "
@@ -105,12 +112,12 @@ def _describe_verdict(certificate: Certificate, result: DependenceTests, u: str)
 
 
 def _name_index(names: tuple[str, ...]) -> str:
-    """The index as whoever chose its columns calls it."""
+    """The index by the names of its columns."""
     return names[0] if len(names) == 1 else f"the index ({', '.join(names)})"
 
 
 def describe_significant_tests(result: DependenceTests, u: str) -> str:
-    """What of u it is that z tells, and which tests see it."""
+    """What z tells of u, by the tests that see it."""
     significant = set(result.significant_tests)
     if significant & MEAN_TESTS:
         variance_clause = (
@@ -131,7 +138,7 @@ def describe_significant_tests(result: DependenceTests, u: str) -> str:
         return f"z tells the mean of {u}{variance_clause}, but only a nonlinear probe sees it"
     if significant & VARIANCE_TESTS:
         return f"z tells the spread of {u} but not its mean{_describe_variance_gain(result)}"
-    if "place" in significant:
+    if "cell" in significant:
         return f"z differs in one stretch of {u} from z elsewhere"
     if "boosting" in significant:
         return "only gradient boosting sees it, so it lies in how columns of z act together"
@@ -143,7 +150,7 @@ def describe_significant_tests(result: DependenceTests, u: str) -> str:
             f"only {pair_names} sees it: neither mean nor spread of {u}, but more of its "
             "distribution"
         )
-    return "no single test is sure of its kind"
+    return "no single test is significant by itself"
 
 
 def _describe_variance_gain(result: DependenceTests) -> str:
@@ -168,13 +175,13 @@ def _describe_figures(result: DependenceTests, u: str, condition: str = "") -> l
         f"Gradient boosting{within}: explains {format_percent(result.boosted_r2)} on rows it "
         "was not "
         f"fitted on ({_format_p_value(result.boosted_p_value)}).",
-        f"Probe of mean and variance{within}: gains {gain.over_marginal:.4f} nats a row (give "
-        "or take "
-        f"{gain.over_marginal_std_error:.4f}) over the best belief that ignores z; the part of the "
-        f"variance is {gain.over_mean:.4f} (give or take {gain.over_mean_std_error:.4f}).",
+        f"Probe of mean and variance{within}: gains {gain.over_marginal:.4f} nats a row "
+        f"(give or take {gain.over_marginal_std_error:.4f}) over the best prediction that ignores "
+        f"z; the part of the variance is {gain.over_mean:.4f} (give or take "
+        f"{gain.over_mean_std_error:.4f}).",
     ]
     for name, value, detectable in (
-        ("distance correlation", result.distance_correlation, power.distance_correlation),
+        ("distance-correlation", result.distance_correlation, power.distance_correlation),
         ("hsic", result.hsic, power.hsic),
     ):
         power_clause = (
@@ -190,9 +197,7 @@ def _describe_figures(result: DependenceTests, u: str, condition: str = "") -> l
 
 
 def _explain_verdict(result: DependenceTests, u: str, within: str) -> str:
-    """``min(p_s a / a_s, p_b a / a_b)``: shuffles and boosting, each with its share of a."""
-    from cida.certificate.certificate import ALPHA, BOOSTING_ALPHA  # it imports this module
-
+    """``min(p_s a / a_s, p_b a / a_b)``: permutations and boosting, each with its part of a."""
     min_p_value = min(test.adjusted_p_value for test in result.tests.values())
     smallest = [test for test in result.tests.values() if test.adjusted_p_value == min_p_value]
     test_names = " and ".join(TEST_DESCRIPTIONS[test.name] for test in smallest[:2])
@@ -209,22 +214,22 @@ def _explain_verdict(result: DependenceTests, u: str, within: str) -> str:
     permutation_p_value = min(1.0, min_p_value * alpha_percent / permutation_percent)
     boosting_p_value = min(1.0, result.boosted_p_value * alpha_percent / boosting_percent)
     return (
-        f"Behind the verdict{within}: of {len(result.tests)} tests on {N_PERMUTATIONS} shuffles "
-        f"of {u} the "
-        f"surest {'is' if len(smallest) == 1 else 'are'} {test_names} "
-        f"({own_p_clause}{_format_p_value(min_p_value)} with all "
-        f"{len(result.tests)} allowed for). The shuffles have {permutation_percent:.2g} of the "
+        f"Behind the verdict{within}: of {len(result.tests)} tests on {N_PERMUTATIONS} "
+        f"permutations of {u} the most significant "
+        f"{'is' if len(smallest) == 1 else 'are'} {test_names} "
+        f"({own_p_clause}{_format_p_value(min_p_value)} adjusted for all {len(result.tests)}). "
+        f"The permutations have {permutation_percent:.2g} of the "
         f"{alpha_percent:g} % and "
-        f"gradient boosting {boosting_percent:.2g}, so their p counts "
-        f"{alpha_percent:g}/{permutation_percent:.2g} fold "
-        f"({_format_p_value(permutation_p_value)}) and that of boosting "
-        f"{alpha_percent:g}/{boosting_percent:.2g} fold ({_format_p_value(boosting_p_value)}): the "
-        "smaller is the verdict's."
+        f"gradient boosting {boosting_percent:.2g}, so their p-value is multiplied by "
+        f"{alpha_percent:g}/{permutation_percent:.2g} "
+        f"({_format_p_value(permutation_p_value)}) and that of boosting by "
+        f"{alpha_percent:g}/{boosting_percent:.2g} ({_format_p_value(boosting_p_value)}): the "
+        "smaller is that of the verdict."
     )
 
 
 def _describe_main_components(result: DependenceTests) -> str:
-    """How much lies in the directions that z mostly varies along, where these are not all."""
+    """How much the main directions of z explain, where these are not all."""
     if result.n_main_components == result.n_components:
         return ""
     n_components = result.n_main_components
@@ -241,9 +246,11 @@ def _describe_main_components(result: DependenceTests) -> str:
 
 
 def _format_pair_test(name: str, opening: bool = False) -> str:
-    if name == "hsic":
-        return "HSIC"
-    return "Squared distance correlation" if opening else name
+    return (
+        f"Squared {TEST_DESCRIPTIONS[name]}"
+        if opening and name != "hsic"
+        else TEST_DESCRIPTIONS[name]
+    )
 
 
 # --- given the prediction ------------------------------------------------------------------------
@@ -256,7 +263,8 @@ def _describe_given_prediction(certificate: Certificate, u: str) -> list[str]:
     condition = f"the predicted {certificate.prediction_kind}"
     if result is None:
         return [
-            f"Given {condition} there is nothing to look at: too little of z, {u} or rows changes."
+            f"Given {condition} nothing can be tested: there are too few rows, or z or {u} "
+            "hardly varies."
         ]
     if result.is_dependent:
         opening = (
@@ -329,7 +337,7 @@ def _describe_cells(cellwise: CellwiseTests, names: tuple[str, ...]) -> list[str
 
 
 def format_cell_range(cell: CellDependence, names: tuple[str, ...]) -> str:
-    """The bounds in the units of u, with as many digits as part them."""
+    """The bounds in the units of u, with as many digits as tell them apart."""
     bounds = []
     for name, low, high in zip(names, cell.lo, cell.hi, strict=True):
         digits = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 3
@@ -343,7 +351,7 @@ def _describe_omissions(certificate: Certificate) -> list[str]:
     if n_varying > certificate.n_columns_used:
         sentences.append(
             f"Of {n_varying} columns of z the {certificate.n_columns_used} leading principal "
-            "components were looked at."
+            "components were tested."
         )
     if certificate.n_constant_columns:
         sentences.append(

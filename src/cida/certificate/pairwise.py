@@ -23,7 +23,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-PAIR_MEASURES = {"distance correlation": centered_distances, "hsic": centered_kernel}
+PAIR_MEASURES = {"distance-correlation": centered_distances, "hsic": centered_kernel}
 TERMS_PER_COLUMN = 4  # of the matrix of u, a column: on a line the k-th is as 1 / k^2
 MAX_TERMS = 12
 N_PLANTED_TRIALS = 6

@@ -1,10 +1,10 @@
 """Is z independent of u? Many tests, one family-wise answer.
 
-Each test is a number that grows with one kind of dependence. All are computed on the rows as they
-are and on the same rows with u shuffled, some hundred times with the same shuffles for every test.
-The largest of the scores, each with the weight of its test, is compared with the largest of each
-shuffle (Westfall and Young, 1993): the answer is exact for any number of rows and tests, and tests
-that see the same thing share their level rather than pay for it twice.
+Each test statistic grows with one kind of dependence. All are computed on the rows as they are and
+on the same rows with u permuted, with the same permutations for every test. The largest score, each
+weighted by its test, is compared with the largest of each permutation (Westfall and Young, 1993):
+the answer is exact for any number of rows and tests, and tests that see the same dependence share
+their level rather than pay for it twice.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from scipy.special import gammaincc
 
+from cida.certificate.multiple_testing import PermutationTest, combine_tests, share_as_large
 from cida.certificate.pairwise import (
     PAIR_MEASURES,
     PairMeasure,
@@ -34,12 +34,12 @@ from cida.certificate.projections import (
     sample_rows,
     whiten,
 )
+from cida.kernel_ridge import standardize_columns
 
 __all__ = [
     "N_PERMUTATIONS",
     "TEST_NAMES",
     "CellTest",
-    "PermutationTest",
     "PermutationTestResults",
     "run_permutation_tests",
 ]
@@ -47,44 +47,27 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 N_PERMUTATIONS = 499
-# How the level is shared out. In many columns a mean needs most of it to be seen at all; in few a
-# hundredth is enough for that, and the rest is better spent on bends.
+# How the level is divided. With many columns a mean needs most of it to be detected; with few a
+# tenth is enough, and the rest is better spent on bends.
 TEST_NAMES = (
     "mean",
-    "mean, few directions",
-    "spread",
-    "spread, few directions",
+    "mean-few-directions",
+    "variance",
+    "variance-few-directions",
     "bend",
     "curvature",
-    "bend of the spread",
-    "curvature of the spread",
-    "place",
-    "distance correlation",
+    "variance-bend",
+    "variance-curvature",
+    "cell",
+    "distance-correlation",
     "hsic",
 )
 NARROW_TEST_WEIGHTS = (0.10, 0.06, 0.12, 0.08, 0.26, 0.24, 0.03, 0.02, 0.04, 0.03, 0.02)
 WIDE_TEST_WEIGHTS = (0.33, 0.06, 0.29, 0.06, 0.10, 0.07, 0.02, 0.01, 0.02, 0.02, 0.02)
-MAX_NARROW_COMPONENTS = 16  # axes
-MAX_PAIR_ROWS = 1000  # of which all pairs are looked at
-MAX_SCORE = 700.0  # score: beyond, p is 0 in floating point
-MAX_PERMUTED_VALUES = 6_000_000  # numbers of shuffled u in memory
-MAX_COVARIANCE_COLUMNS = 3  # columns of u of which covariances are looked at, as well as variances
-
-
-@dataclass(frozen=True)
-class PermutationTest:
-    """One test: its p-value alone, adjusted for all tests, and from where on it alone alarms.
-
-    ``p`` and ``adjusted`` are shares of the shuffles, itself included, that are as extreme.
-    """
-
-    __test__ = False  # nothing for pytest
-
-    name: str
-    statistic: float
-    p_value: float
-    adjusted_p_value: float
-    critical_value: float
+MAX_NARROW_COMPONENTS = 16
+MAX_PAIR_ROWS = 1000  # rows of which all pairs are compared
+MAX_PERMUTED_VALUES = 6_000_000  # numbers of permuted u in memory
+MAX_COVARIANCE_COLUMNS = 3  # of u; with more columns only variances are tested
 
 
 @dataclass(frozen=True)
@@ -147,7 +130,7 @@ def run_permutation_tests(
     statistics = _projection_statistics(projections, index_components, orders)
     cell_statistics = {} if cells is None else _cell_statistics(projections, cells, orders)
     if cell_statistics:
-        statistics["place"] = np.max(list(cell_statistics.values()), axis=0)
+        statistics["cell"] = np.max(list(cell_statistics.values()), axis=0)
     pair_measures = {}
     if with_pairs:
         pair_orders, pair_strata = restrict_orders(pair_rows, orders), strata[pair_rows].groups()
@@ -161,7 +144,7 @@ def run_permutation_tests(
         if len(projections.components) <= MAX_NARROW_COMPONENTS
         else WIDE_TEST_WEIGHTS
     )
-    p, tests = _combine_tests(statistics, dict(zip(TEST_NAMES, weights, strict=True)), alpha)
+    p, tests = combine_tests(statistics, dict(zip(TEST_NAMES, weights, strict=True)), alpha)
     components = projections.components.T.astype(np.float64)
     return PermutationTestResults(
         p_value=p,
@@ -172,7 +155,7 @@ def run_permutation_tests(
         ),
         n_main_components=projections.n_main_components,
         cell_tests={
-            cell: CellTest(float(mine[0]), _share_as_large(statistics["place"], float(mine[0])))
+            cell: CellTest(float(mine[0]), share_as_large(statistics["cell"], float(mine[0])))
             for cell, mine in cell_statistics.items()
         },
         pair_measures=pair_measures,
@@ -183,74 +166,6 @@ def run_permutation_tests(
         first_component=components[:, 0],
         index_components=index_components,
     )
-
-
-# --- the family ----------------------------------------------------------------------------------
-
-
-def _combine_tests(
-    statistics: dict[str, Array], weights: dict[str, float], alpha: float
-) -> tuple[float, dict[str, PermutationTest]]:
-    scores = {
-        name: _gamma_scores(values) + math.log(weights[name]) for name, values in statistics.items()
-    }
-    max_scores = np.max(list(scores.values()), axis=0)
-    critical = _critical_values(statistics, weights, alpha)
-    tests = {
-        name: PermutationTest(
-            name,
-            float(values[0]),
-            _share_as_large(values, float(values[0])),
-            _share_as_large(max_scores, float(scores[name][0])),
-            critical[name],
-        )
-        for name, values in statistics.items()
-    }
-    return _share_as_large(max_scores, float(max_scores[0])), tests
-
-
-def _critical_values(
-    statistics: dict[str, Array], weights: dict[str, float], alpha: float
-) -> dict[str, float]:
-    """From which value on each test by itself alarms, told by the shuffles alone."""
-    permuted = {name: values[1:] for name, values in statistics.items()}
-    scores = [_gamma_scores(values) + math.log(weights[name]) for name, values in permuted.items()]
-    critical_score = float(np.quantile(np.max(scores, axis=0), 1 - alpha))
-    return {
-        name: _gamma_quantile(values, critical_score - math.log(weights[name]))
-        for name, values in permuted.items()
-    }
-
-
-def _share_as_large(values: Array, observed: float) -> float:
-    """The share of values that are as large; rounding does not part equal ones."""
-    return float((values >= observed - 1e-6 * abs(observed)).mean())
-
-
-def _fit_gamma(values: Array) -> tuple[float, float]:
-    """Shape and scale of the gamma distribution with the mean and variance of the values.
-
-    Which curve is taken does not touch the validity, since it is the same for all shuffles; only
-    how fairly the tests share the level hangs on it.
-    """
-    mean, variance = float(values.mean()), float(values.var())
-    if not (mean > 0 and variance > 0):
-        return 1.0, 1.0
-    return mean**2 / variance, variance / mean
-
-
-def _gamma_scores(values: Array) -> Array:
-    """``-log p`` under that curve; what falls below its support scores 0."""
-    nonnegative = values - min(0.0, float(values.min()))  # distance correlations can be negative
-    shape, scale = _fit_gamma(nonnegative)
-    return np.asarray(np.minimum(-stats.gamma.logsf(nonnegative, shape, scale=scale), MAX_SCORE))
-
-
-def _gamma_quantile(values: Array, score: float) -> float:
-    """The value of a given score."""
-    offset = min(0.0, float(values.min()))
-    shape, scale = _fit_gamma(values - offset)
-    return float(stats.gamma.isf(math.exp(-max(score, 0.0)), shape, scale=scale) + offset)
 
 
 # --- along directions ----------------------------------------------------------------------------
@@ -266,22 +181,22 @@ def _projection_statistics(
         mean = (
             index_components[order_chunk].transpose(1, 0, 2).astype(np.float32)
         )  # rows, shuffles, columns
-        residual = _standardize(mean - _project(projections.components, mean))
+        residual = standardize_columns(mean - _project(projections.components, mean))
         values = {
             "mean": _sum_over_components(projections, mean),
-            "mean, few directions": _few_directions_statistic(projections, mean),
+            "mean-few-directions": _few_directions_statistic(projections, mean),
             "bend": _bend_statistic(projections, residual),
             "curvature": _curvature_statistic(projections, residual),
         }
         if moments.count:
-            second_moments = _standardize(moments.transform(residual))
+            second_moments = standardize_columns(moments.transform(residual))
             moment_residual = second_moments - _project(projections.components, second_moments)
-            values["spread"] = _sum_over_components(projections, second_moments)
-            values["spread, few directions"] = _few_directions_statistic(
+            values["variance"] = _sum_over_components(projections, second_moments)
+            values["variance-few-directions"] = _few_directions_statistic(
                 projections, second_moments
             )
-            values["bend of the spread"] = _bend_statistic(projections, moment_residual)
-            values["curvature of the spread"] = _curvature_statistic(projections, moment_residual)
+            values["variance-bend"] = _bend_statistic(projections, moment_residual)
+            values["variance-curvature"] = _curvature_statistic(projections, moment_residual)
         for name, statistic in values.items():
             statistics.setdefault(name, []).append(statistic)
     return {name: np.concatenate(values).astype(np.float64) for name, values in statistics.items()}
@@ -327,12 +242,6 @@ class _SecondMoments:
 
     def transform(self, residual: Array) -> Array:
         return np.asarray((residual[..., self.first] * residual[..., self.second]) @ self.weights)
-
-
-def _standardize(values: Array) -> Array:
-    centered = values - values.mean(0)
-    rms = np.sqrt((centered**2).mean(0))
-    return np.asarray(centered / np.where(rms > 0, rms, 1))
 
 
 def _correlate(functions: Array, values: Array) -> Array:

@@ -8,7 +8,7 @@ share s of V[u] moves their means by ``n q s / (1 - s)`` in all (the non-central
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,14 @@ from scipy.optimize import brentq
 __all__ = ["TARGET_POWER", "FTest", "f_test", "min_detectable_share", "min_detectable_share_few"]
 
 Array = np.ndarray[Any, Any]
-TARGET_POWER = 0.95  # of being seen
+TARGET_POWER = 0.95  # the probability of detection
 
 
 @dataclass(frozen=True)
 class FTest:
-    """Are all coefficients of the linear probe zero? ``share`` is R^2, on the rows fitted on.
+    """Are all coefficients of the linear probe zero? ``r2`` is R^2 on the rows it was fitted on.
 
-    ``adjusted`` has what chance fits taken off: zero in the mean where z and u are independent.
+    ``adjusted_r2`` is corrected for chance: zero on average where z and u are independent.
     """
 
     r2: float
@@ -34,18 +34,14 @@ class FTest:
     dof: tuple[float, float]
     p_value: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return {**asdict(self), "freedom": list(self.dof)}
-
 
 def f_test(components: Array, index_components: Array, n_removed_terms: int = 1) -> FTest:
-    """``F = (V / k) / ((s - V) / (n - taken - k))``, V Pillai's trace of z against u.
+    """``F = (V / k) / ((s - V) / (n - removed - k))``, V Pillai's trace of z against u.
 
     For one column of u or one of z this is the F-test of ordinary least squares, exact for normal
-    u; for more it is Pillai's approximation. ``axes``, shape (rows, k), and ``targets``, shape
-    (rows, q), are uncorrelated with mean square 1; ``taken`` counts the means (and slopes) that
-    were taken off before.
+    u; for more it is Pillai's approximation. ``components``, shape (rows, k), and
+    ``index_components``, shape (rows, q), are uncorrelated with mean square 1; ``n_removed_terms``
+    counts the means (and slopes) that were subtracted before.
     """
     rows, width = index_components.shape
     n_components = components.shape[1]
@@ -72,9 +68,9 @@ def min_detectable_share(
     n_index_columns: int,
     power: float = TARGET_POWER,
 ) -> float:
-    """The least share of V[u] that a sum over all axes passes ``critical`` for with this chance.
+    """The smallest share of V[u] with which a sum over all components exceeds ``critical``.
 
-    By the non-central F distribution; 1 where none does.
+    With probability ``power``, by the non-central F distribution; 1 where no share does.
     """
     dof, residual_dof = (
         n_components * n_index_columns,

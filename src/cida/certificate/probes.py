@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,16 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 N_FOLDS = 3
-RIDGE_PENALTIES_PER_ROW = np.geomspace(1e-4, 10, 8)  # a row
+RIDGE_PENALTIES_PER_ROW = np.geomspace(1e-4, 10, 8)
 VARIANCE_PENALTIES = (0.03, 0.3)
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """``share`` of V[u] explained, weighted by the variance of u's columns; 0 at the least.
+    """``r2``: the share of V[u] explained, weighted by the variance of u's columns; at least 0.
 
-    ``p`` is that of the covariance of predictions and u, for boosting alone: the linear probe has
-    an F-test.
+    ``p_value`` is that of the covariance of predictions and u, for boosting alone: the linear
+    probe has an F-test.
     """
 
     r2: float
@@ -95,7 +95,7 @@ def fit_boosted_probe(z: Array, e: Array, seed: int = 0) -> ProbeResult:
 class ProbeGain:
     """Nats a row that a probe of mean and variance gains, on rows that it was not fitted on.
 
-    ``over_blind``: over the belief that ignores z, whose loss is the ceiling of Theorem 4.2.
+    ``over_marginal``: over the prediction that ignores z, whose loss is the ceiling of Theorem 4.2.
     ``over_mean``: over the same mean with one variance for all rows. Errors are standard errors.
     """
 
@@ -104,13 +104,9 @@ class ProbeGain:
     over_mean: float
     over_mean_std_error: float
 
-    def to_dict(self) -> dict[str, float]:
-        """JSON values."""
-        return asdict(self)
-
 
 def measure_mean_variance_gain(z: Array, e: Array, seed: int = 0) -> ProbeGain:
-    """``E[1/2 log v + (u - m)^2 / 2 v]`` (eq. 3) of the blind belief less that of the probe.
+    """``E[1/2 log v + (u - m)^2 / 2 v]`` (eq. 3) of the marginal fit minus that of the probe.
 
     The mean m is linear in z, the log of the variance v in z and its squares; both penalised.
     """

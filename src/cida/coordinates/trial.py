@@ -7,14 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from torch import Tensor, nn
+from torch import Tensor
 
 from cida.coordinates import IndexWindows, MovingFrame, can_use_moving_frame
 from cida.data import IndexedDataset
 from cida.indexing import evenly_spaced
+from cida.kernel_ridge import kernel_ridge, make_label_matrix, standardize_columns
 from cida.spaces import Space
 
 __all__ = ["CoordinateMode", "coordinate_candidates", "select_coordinates", "trial_errors"]
@@ -96,16 +94,16 @@ def _outer_thirds(index: Tensor) -> tuple[Array, Array]:
 
 def _cross_errors(x: Array, y: Tensor, thirds: tuple[Array, Array]) -> Array:
     """The squared error of each row of a third for a model that learned the other one."""
-    # Of classes as a column of 0 and 1 each: squared errors tell small differences sooner than
-    # counts of misses do.
-    truth = y.double() if y.is_floating_point() else nn.functional.one_hot(y).double()
-    label_matrix = truth.reshape(len(y), -1).numpy()
+    # Classes are one-hot: squared errors show small differences sooner than counts of errors do.
+    label_matrix = make_label_matrix(y)
     errors = []
     for train_rows, test_rows in (thirds, thirds[::-1]):
-        mean = label_matrix[train_rows].mean(axis=0)
-        model = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=1 / x.shape[1]))
-        predicted = (
-            model.fit(x[train_rows], label_matrix[train_rows] - mean).predict(x[test_rows]) + mean
+        predicted = kernel_ridge(
+            standardize_columns(x[train_rows]),
+            label_matrix[train_rows],
+            standardize_columns(x[test_rows], x[train_rows]),
+            penalty=1.0,
+            bandwidth=x.shape[1],
         )
         errors.append(((predicted - label_matrix[test_rows]) ** 2).sum(axis=1))
     return np.concatenate(errors)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from cida.indexing import evenly_spaced
 from cida.io.json_decode import decode, from_dict
+from cida.kernel_ridge import make_label_matrix
 from cida.label_shift import LabelShift
 from cida.spaces import Space
 
@@ -217,11 +218,10 @@ def knn_loss(x: Tensor, y: Tensor) -> float:
     n_neighbors = min(N_NEIGHBORS, len(points) - 1)
     _, neighbors = cKDTree(points).query(points, range(1, n_neighbors + 2))
     others = _drop_self(neighbors)
+    values = make_label_matrix(y)
     if y.is_floating_point():
-        values = y.double().reshape(len(y), -1).numpy()
         return float(((values[others].mean(1) - values) ** 2).sum(1).mean())
-    codes = torch.nn.functional.one_hot(y.long()).double().numpy()
-    share = (codes[others].sum(1) + codes.mean(0)) / (n_neighbors + 1)
+    share = (values[others].sum(1) + values.mean(0)) / (n_neighbors + 1)
     return float(-np.log(share[np.arange(len(y)), y.numpy()]).mean())
 
 

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,21 +18,21 @@ __all__ = ["advise_random_access", "map_array", "read_arrays"]
 
 Array = np.ndarray[Any, Any]
 
-MAX_UNPACKED_BYTES, MAX_COMPRESSION_RATIO = (
-    1 << 30,
-    300,
-)  # bytes, from which on so many times the packed are a bomb
+MAX_UNPACKED_BYTES = 1 << 30  # an array that is larger must not be packed too well:
+MAX_COMPRESSION_RATIO = 300  # above it, the file was made to fill the memory
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
     """Those of these arrays that an npz file has; whatever is wrong with it is a ValueError."""
-    with _raise_value_errors(), path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        member_names = archive.namelist()
-        return {
-            name: _read_member(archive, f"{name}.npy")
-            for name in names
-            if f"{name}.npy" in member_names
-        }
+    with _raise_value_errors(), zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            _check_size(member)
+        with np.load(path, allow_pickle=False) as members:
+            arrays = {name: members[name] for name in names if name in members}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy gives other files as bytes
+            raise ValueError(f"{name} is no array")
+    return arrays
 
 
 def map_array(path: Path, mode: Literal["r", "c"] = "r") -> Array:
@@ -52,38 +52,10 @@ def advise_random_access(array: Array) -> Array:
     return array
 
 
-def _read_member(archive: zipfile.ZipFile, member: str) -> Array:
-    info = archive.getinfo(member)
-    if info.file_size > max(MAX_UNPACKED_BYTES, MAX_COMPRESSION_RATIO * info.compress_size):
-        raise ValueError(
-            f"{member} unpacks to {info.file_size / max(1, info.compress_size):.0f} times its size"
-        )
-    with archive.open(member) as file:
-        shape, is_fortran, dtype = _read_header(file)
-        if dtype.hasobject:
-            raise ValueError(f"{member} holds Python objects, which would need pickle")
-        count = int(np.prod([int(n) for n in shape], dtype=object)) if shape else 1
-        size = count * dtype.itemsize
-        if min(shape, default=0) < 0 or size > info.file_size:
-            raise ValueError(f"{member} is shorter than its shape {shape} of {dtype} needs")
-        content = file.read(size)
-    if len(content) != size:
-        raise ValueError(f"{member} is cut short")
-    if not dtype.itemsize:
-        raise ValueError(f"{member} holds nothing, {dtype}")
-    flat = np.frombuffer(bytearray(content), dtype, count)
-    return flat.reshape(shape, order="F" if is_fortran else "C")
-
-
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    reader = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version)
-    if reader is None:
-        raise ValueError(f"npy version {version} is not read")
-    return reader(file)
+def _check_size(member: zipfile.ZipInfo) -> None:
+    size, packed_size = member.file_size, max(1, member.compress_size)
+    if size > max(MAX_UNPACKED_BYTES, MAX_COMPRESSION_RATIO * packed_size):
+        raise ValueError(f"{member.filename} unpacks to {size / packed_size:.0f} times its size")
 
 
 @contextmanager

@@ -10,10 +10,7 @@ from contextlib import contextmanager, suppress
 from errno import ENOTDIR
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows has none: there, two commands on one folder are not told apart
-    fcntl = None  # type: ignore[assignment]
+from filelock import FileLock, Timeout
 
 __all__ = [
     "LockedError",
@@ -93,42 +90,25 @@ def contained_path(folder: str | os.PathLike[str], name: str) -> Path:
 
 @contextmanager
 def exclusive_lock(path: str | os.PathLike[str], lock_path: Path) -> Iterator[None]:
-    """Inside, the place is this process's alone, by a file ``lock`` that says so.
+    """Inside, no other process can lock the same file; a second one gets a `LockedError`.
 
-    The system lets go of it when the process ends, however it ends.
+    The system releases the lock when the process ends, however it ends.
     """
-    if fcntl is None:
-        yield
-        return
     with _create_parents(lock_path.absolute()):
-        handle = _acquire_lock(path, lock_path)
+        lock = FileLock(lock_path, timeout=0)
         try:
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            lock.acquire()
+        except Timeout:
+            raise LockedError(
+                f"{os.fspath(path)} is in use by another cida command; wait until it has ended, "
+                "or name another folder."
+            ) from None
+        try:
             yield
         finally:
-            lock_path.unlink(missing_ok=True)
-            os.close(handle)
-
-
-def _acquire_lock(path: str | os.PathLike[str], lock_path: Path) -> int:
-    while True:
-        handle = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), os.stat(lock_path)):
-                return handle
-        except BlockingIOError:
-            owner_pid = os.pread(handle, 20, 0).decode(errors="replace").strip() or "unknown"
-            os.close(handle)
-            raise LockedError(
-                f"{os.fspath(path)} is in use by another cida command (process {owner_pid}); "
-                "wait until "
-                "it has ended, or name another folder."
-            ) from None
-        except FileNotFoundError:  # whoever had it has just removed it
-            pass
-        os.close(handle)
+            with suppress(PermissionError):  # Windows does not remove a file that is open
+                lock_path.unlink(missing_ok=True)
+            lock.release()
 
 
 def remove_partial_files(folder: Path) -> None:

@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cida.coordinates.trial import CoordinateMode, coordinate_candidates
 from cida.indexing import evenly_spaced
-from cida.selection.kernel_ridge import kernel_ridge, reduce_columns, squared_distances
+from cida.kernel_ridge import (
+    kernel_ridge,
+    make_label_matrix,
+    reduce_columns,
+    squared_distances,
+)
 from cida.selection.source_ranges import order_sources_by_target_distance
 from cida.spaces import Space
 
@@ -218,9 +223,7 @@ class _Trial:
                 "carry them to."
             )
         has_classes = not y.is_floating_point()
-        label_matrix = (
-            (nn.functional.one_hot(y) if has_classes else y.reshape(len(y), -1)).double().numpy()
-        )
+        label_matrix = make_label_matrix(y)
         order = order_sources_by_target_distance(space, u, labelled).numpy()
         third = len(order) // 3
         thirds = (order[:third], order[third:-third], order[-third:])

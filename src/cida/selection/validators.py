@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from scipy.special import entr
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from cida.errors import did_you_mean
-from cida.selection.kernel_ridge import kernel_ridge, reduce_columns
+from cida.kernel_ridge import kernel_ridge, make_label_matrix, reduce_columns
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 
 __all__ = [
@@ -264,9 +265,7 @@ class NeighborAgreement(Validator):
         pairs: Sequence[tuple[Array, Array]],
         labels: Array,
     ) -> float:
-        label_matrix = (
-            np.eye(int(labels.max()) + 1)[labels] if validation_set.has_classes else labels[:, None]
-        )
+        label_matrix = make_label_matrix(torch.from_numpy(labels))
         predicted_parts = [
             kernel_ridge(x[known], label_matrix[known], x[asked]) for known, asked in pairs
         ]

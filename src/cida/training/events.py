@@ -53,6 +53,8 @@ class Event:
 
 Callback = Callable[[Event], None]
 
+_RESTORED_ATTRIBUTES = ("sums", "ceilings", "health", "rounds", "last_probe_step")
+
 
 class EventLog:
     """Means of the figures since the last event, handed to the callbacks ``events`` times a run."""
@@ -62,7 +64,7 @@ class EventLog:
         self.callbacks = callbacks
         self.steps_per_event = math.ceil(steps / max(1, n_events))
         self.start_time = time.perf_counter()
-        self.looked = -MIN_ROUNDS_BETWEEN_PROBES
+        self.last_probe_step = -MIN_ROUNDS_BETWEEN_PROBES
         self.events: list[Event] = []
         self._clear()
 
@@ -79,13 +81,13 @@ class EventLog:
 
     @contextmanager
     def probe_round(self, game: Game, source: Batch, pooled: Batch, step: int) -> Iterator[None]:
-        """Inside, the round is looked at if an event comes after it and the last look is past."""
-        if not self._is_due(step) or step - self.looked < MIN_ROUNDS_BETWEEN_PROBES:
+        """Inside, the round is probed if an event follows and the last probe is long enough ago."""
+        if not self._is_due(step) or step - self.last_probe_step < MIN_ROUNDS_BETWEEN_PROBES:
             yield
             return
         with RoundProbe(game, source, pooled) as self.probe:
             yield
-        self.looked, self.health, self.probe = step, self.probe.metrics(), None
+        self.last_probe_step, self.health, self.probe = step, self.probe.metrics(), None
 
     def add(self, move: Move) -> None:
         if not self.callbacks:
@@ -121,16 +123,17 @@ class EventLog:
             callback(event)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
-        counters = {name: getattr(self, name) for name in ("sums", "ceilings", "health", "rounds")}
-        seconds = time.perf_counter() - self.start_time
-        events = [asdict(event) for event in self.events]
-        return {**counters, "looked": self.looked, "seconds": seconds, "told": events}
+        """Return everything as JSON values, for a checkpoint."""
+        return {
+            **{name: getattr(self, name) for name in _RESTORED_ATTRIBUTES},
+            "seconds": time.perf_counter() - self.start_time,
+            "events": [asdict(event) for event in self.events],
+        }
 
     def restore(self, values: Mapping[str, Any]) -> None:
-        """Takes back what `words` gave; the events are told to whoever listens now."""
-        for event in values["told"]:
+        """Restore what `to_dict` returned; the callbacks get all events again."""
+        for event in values["events"]:
             self.emit(Event(**event))
         self.start_time = time.perf_counter() - values["seconds"]
-        for name in ("sums", "ceilings", "health", "rounds", "looked"):
+        for name in _RESTORED_ATTRIBUTES:
             setattr(self, name, values[name])

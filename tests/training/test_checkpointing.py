@@ -19,11 +19,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::cida.CidaWarning")
 STEPS = 60
 SMALL = {
     "steps": STEPS,
-    "hidden": (16,),
+    "encoder_hidden": (16,),
     "encoding_width": 4,
     "coordinates": "learned",
     "curriculum": 0.5,
-    "stages": 4,
+    "curriculum_stages": 4,
     "batch_size": 32,
     "random_state": 3,
 }
@@ -59,7 +59,7 @@ def cut_off(world, folder, step, **settings):
 
 def told(model):
     """What happened, but for the time that it took."""
-    return [(e.step, e.learning_rate, e.active, e.losses, e.ceilings, e.health)
+    return [(e.step, e.learning_rate, e.active_share, e.losses, e.ceilings, e.health)
             for e in model.history_]  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def assert_same(one, other):
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("step", [7, 44])
 def test_every_game_goes_on_bit_for_bit(world, tmp_path, game, step):
-    settings = {"game": game, "restarts": 1}
+    settings = {"game": game, "n_restarts": 1}
     whole = fit(world, **settings)
     cut_off(world, tmp_path, step, **settings)
     with resumable(tmp_path):
@@ -104,7 +104,7 @@ def test_what_is_drawn_and_remembered_goes_on(world, tmp_path, settings):
 
 def test_checkpoints_change_nothing_and_two_are_kept(world, tmp_path):
     whole = fit(world)
-    with resumable(tmp_path, seconds=0):
+    with resumable(tmp_path, interval_seconds=0):
         assert_same(fit(world), whole)
     files = sorted(path.name for path in (tmp_path / "training-0").iterdir())
     assert [name.split("-")[1] for name in files] == ["000000059", "000000060"]
@@ -112,15 +112,15 @@ def test_checkpoints_change_nothing_and_two_are_kept(world, tmp_path):
 
 def test_a_finished_training_is_not_done_again(world, tmp_path, monkeypatch):
     with resumable(tmp_path):
-        whole = fit(world, restarts=2)
+        whole = fit(world, n_restarts=2)
     monkeypatch.setattr("cida.games.Adversarial.moves", None)  # nobody can play any more
     with resumable(tmp_path):
-        assert_same(fit(world, restarts=2), whole)
+        assert_same(fit(world, n_restarts=2), whole)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["training-0", "training-1"]
 
 
 def test_of_several_games_the_finished_ones_are_kept(world, tmp_path):
-    whole = fit(world, restarts=3)
+    whole = fit(world, n_restarts=3)
     seen = []
 
     def in_the_second_game(event):
@@ -129,10 +129,10 @@ def test_of_several_games_the_finished_ones_are_kept(world, tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     with resumable(tmp_path), pytest.raises(KeyboardInterrupt):
-        fit(world, in_the_second_game, restarts=3)
+        fit(world, in_the_second_game, n_restarts=3)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["training-0", "training-1"]
     with resumable(tmp_path):
-        again = fit(world, restarts=3)
+        again = fit(world, n_restarts=3)
     assert_same(again, whole)
     assert again.selection_ == whole.selection_
 

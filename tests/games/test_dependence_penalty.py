@@ -47,7 +47,7 @@ def some_game(kind, rows, space=None, encoder=None, **settings):
 
 
 def the_move(game, rows):
-    (move,) = game.moves(rows[rows.sources], rows[torch.arange(len(rows))])
+    (move,) = game.moves(rows[rows.source_rows], rows[torch.arange(len(rows))])
     return move
 
 
@@ -57,13 +57,13 @@ def test_one_move_of_the_encoder_with_what_it_pays_and_no_ceiling(kind):
     game = some_game(kind, rows, lambda_d=3.0)
     move = the_move(game, rows)
     assert move.player == "encoder"
-    assert list(game.players()) == ["encoder"]
+    assert list(game.player_parameters()) == ["encoder"]
     assert list(move.losses) == ["predictor", "encoder"]
-    assert list(move.figures) == ["prediction", "dependence"]
+    assert list(move.metrics) == ["prediction", "dependence"]
     assert move.ceilings == {}
     z = game.encode(rows.x, rows.u)
     expected = MEASURES[kind](z, game.space.embed(rows.u).float())
-    assert move.figures["dependence"].item() == pytest.approx(expected.item(), rel=1e-5)
+    assert move.metrics["dependence"].item() == pytest.approx(expected.item(), rel=1e-5)
     assert move.losses["encoder"].item() == pytest.approx(3 * expected.item(), rel=1e-5)
 
 
@@ -104,9 +104,9 @@ def test_target_labels_are_never_read_and_the_target_counts(kind):
     source, everyone = rows[rows.source_rows], rows[torch.arange(len(rows))]
     (plain,) = game.moves(source, everyone)
     (other,) = game.moves(source, replace(everyone, y=torch.full_like(everyone.y, 7)))
-    assert plain.total.item() == other.total.item()
+    assert plain.total_loss.item() == other.total_loss.item()
     (alone,) = game.moves(source, source)
-    assert alone.figures["dependence"].item() != plain.figures["dependence"].item()
+    assert alone.metrics["dependence"].item() != plain.metrics["dependence"].item()
 
 
 @kinds
@@ -116,9 +116,9 @@ def test_fewer_than_four_rows_cost_nothing_and_break_nothing(kind, count):
     game = some_game(kind, rows)
     few = rows[rows.source_rows[:count]]
     (move,) = game.moves(few, few)
-    move.total.backward()
+    move.total_loss.backward()
     assert all(p.grad.isfinite().all() for p in game.encoder.parameters())
-    assert (move.figures["dependence"].item() == 0) == (count < 4)
+    assert (move.metrics["dependence"].item() == 0) == (count < 4)
 
 
 @kinds
@@ -128,7 +128,7 @@ def test_an_index_that_stands_still_costs_nothing(kind):
         rows.x, rows.y, torch.ones(len(rows), 1, dtype=torch.float64), rows.labelled
     )
     game = some_game(kind, still)
-    assert the_move(game, still).figures["dependence"].item() == 0
+    assert the_move(game, still).metrics["dependence"].item() == 0
 
 
 @kinds
@@ -139,7 +139,7 @@ def test_on_a_circle_no_hour_is_a_seam(kind, turn):
     figures = []
     for u in (hours, (hours + turn) % 24):
         game = some_game(kind, IndexedDataset(rows.x, rows.y, u, rows.labelled), Periodic(24))
-        figures.append(game._dependence(game.encode(rows.x, u), u).item())
+        figures.append(game._dependence_penalty(game.encode(rows.x, u), u).item())
     assert figures[1] == pytest.approx(figures[0], abs=1e-5)
 
 
@@ -162,7 +162,7 @@ def test_chords_see_what_arcs_do_not():
     z = torch.tensor([0.0, 0, 1, 1]).repeat(10)[:, None]
     for kind in MEASURES:
         rows = IndexedDataset(torch.zeros(40, 3), torch.zeros(40).long(), u, torch.ones(40).bool())
-        assert some_game(kind, rows, space)._dependence(z, u).item() > 0.1
+        assert some_game(kind, rows, space)._dependence_penalty(z, u).item() > 0.1
 
 
 @kinds
@@ -174,7 +174,7 @@ def test_a_product_of_a_line_and_a_circle_is_embedded_column_by_column(kind):
     index = game.space.embed(u).float()
     assert index.shape[1] == 3
     expected = MEASURES[kind](game.encode(both.x, u), index)
-    assert the_move(game, both).figures["dependence"].item() == pytest.approx(expected.item())
+    assert the_move(game, both).metrics["dependence"].item() == pytest.approx(expected.item())
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_product_of_a_line_and_a_circle_is_embedded_column_by_column(kind):
 )
 def test_in_an_estimator_most_of_the_dependence_goes_and_the_head_is_ignored(name, kind):
     rows = some_rows(400, drift=8.0)
-    settings = {"game": name, "coordinates": "raw", "hidden": (16,), "random_state": 0}
+    settings = {"game": name, "coordinates": "raw", "encoder_hidden": (16,), "random_state": 0}
     y = torch.where(rows.labelled, rows.y, -1).numpy()
     left = {}
     for lambda_d in (0.0, 3.0):

@@ -15,7 +15,7 @@ from cida.games import GAMES, Game, GameParts, Move, SourceOnly
 from cida.networks import MLP, IndexedEncoder
 from cida.spaces import Line
 from cida.training import Event, Trainer, TrainingConfig, seeded
-from cida.training import state as course_module
+from cida.training import events as events_module
 from cida.training.round_probe import (
     MIN_ROUNDS_BETWEEN_PROBES,
     RoundProbe,
@@ -55,7 +55,7 @@ class Pulling(Game):
 def look_at(game, source, everyone):
     with RoundProbe(game, source, everyone) as look:
         for move in game.moves(source, everyone):
-            move.total.backward()
+            move.total_loss.backward()
             look.add(move)
     return look.metrics()
 
@@ -191,7 +191,7 @@ def played(kind, callbacks, steps=40):
 @pytest.mark.parametrize("name", ["source-only", *GAMES])
 def test_a_run_that_is_looked_at_is_the_same_bit_for_bit(name, monkeypatch):
     kind = GAMES.get(name, SourceOnly)
-    monkeypatch.setattr(course_module, "ROUNDS_APART", 1)
+    monkeypatch.setattr(events_module, "MIN_ROUNDS_BETWEEN_PROBES", 1)
     events = []
     watched = played(kind, [events.append])
     assert any(event.health for event in events)

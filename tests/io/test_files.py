@@ -2,7 +2,13 @@
 
 import pytest
 
-from cida.io.files import atomic_new_folder, atomic_replace, write_atomically
+from cida.io.files import (
+    LockedError,
+    atomic_new_folder,
+    atomic_replace,
+    exclusive_lock,
+    write_atomically,
+)
 
 
 def fill(path, fails=False):
@@ -48,3 +54,14 @@ def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path):
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_is_exclusive_and_leaves_nothing(tmp_path):
+    lock = tmp_path / "made/.lock"
+    for _ in range(2):  # the second time as the first
+        with exclusive_lock(tmp_path, lock):
+            second = exclusive_lock(tmp_path, lock)
+            with pytest.raises(LockedError, match="is in use by another cida command"), second:
+                pass
+            assert lock.exists()
+        assert not lock.exists()

@@ -1,10 +1,12 @@
 """The players' step is torch's AdamW, bit for bit."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from cida.training import optimizer
 from cida.training.optimizer import FusedAdamW
 
 
@@ -68,3 +70,18 @@ def test_without_gradients_nothing_moves():
     before = [p.detach().clone() for p in layers.parameters()]
     FusedAdamW(layers.parameters(), 0.1).step(1.0)
     assert all(torch.equal(a, b) for a, b in zip(before, layers.parameters(), strict=True))
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 99), decay=st.sampled_from([0.0, 0.1]), lazy=st.sets(st.integers(0, 11)))
+def test_without_the_private_kernel_the_public_function_gives_the_same_bits(seed, decay, lazy):
+    results = []
+    for has_kernel in (True, False):
+        layers = network(seed)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(optimizer, "HAS_FUSED_KERNEL", has_kernel)
+            descent = FusedAdamW(layers.parameters(), decay)
+            play(layers, 12, descent.zero_grad, descent.step, lazy)
+        results.append(layers)
+    for own, other in zip(*(layers.parameters() for layers in results), strict=True):
+        assert torch.equal(own, other)

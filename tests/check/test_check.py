@@ -27,7 +27,7 @@ def built_ins(package, base):
 
 
 def faults(findings):
-    return {finding.check: finding.fault for finding in findings if not finding.passed}
+    return {finding.check: finding.failure for finding in findings if not finding.passed}
 
 
 @pytest.mark.parametrize("kind", built_ins(cida.discriminators, Discriminator))

@@ -183,11 +183,11 @@ def test_fit_scales_each_part_of_a_product_and_leaves_the_original_alone():
 @given(space_and_rows(least=1, most=12), st.integers(1, 6))
 def test_bins_cover_every_row_within_their_bounds(case, count):
     space, u = case
-    bins = space.bins(u, count)
-    assert bins.rows.shape == (len(u),)
-    assert bins.lo.shape == bins.hi.shape == (len(bins), space.width)
-    assert ((bins.rows >= 0) & (bins.rows < len(bins))).all()
-    lo, hi = bins.lo[bins.rows], bins.hi[bins.rows]
+    bins = space.make_bins(u, count)
+    assert bins.cell_of_row.shape == (len(u),)
+    assert bins.lower.shape == bins.upper.shape == (len(bins), space.width)
+    assert ((bins.cell_of_row >= 0) & (bins.cell_of_row < len(bins))).all()
+    lo, hi = bins.lower[bins.cell_of_row], bins.upper[bins.cell_of_row]
     if isinstance(space, Periodic):  # a cell may wrap: measure from its lower end
         beyond = torch.remainder(u - lo + 1e-9, space.period) - (hi - lo)
         assert (beyond <= 2e-9 * (1 + u.abs())).all()
@@ -195,7 +195,7 @@ def test_bins_cover_every_row_within_their_bounds(case, count):
         assert ((lo <= u) & (u <= hi)).all()
     if isinstance(space, Product):
         assert 1 <= len(bins) <= count
-        assert set(bins.rows.tolist()) == set(range(len(bins)))
+        assert set(bins.cell_of_row.tolist()) == set(range(len(bins)))
     else:
         assert len(bins) == count
 
