@@ -47,19 +47,19 @@ PARTS = re.compile(
 
 # What blocks need, by how they begin, on pages that are also read where comments show.
 CIRCLE = """
-from cida.datasets import circle
+from cida.datasets import make_circle
 
-world = circle(points=20, seed=100)
-X, y, u = X_new, _, u_new = world.x, world.training_labels, world.u
+data = make_circle(n_per_domain=20, seed=100)
+X, y, u = X_new, _, u_new = data.x, data.training_labels, data.u
 """
 TWO_COLUMNS = """
 import pandas as pd
-from cida.datasets import plane
+from cida.datasets import make_plane
 
-world = plane(rows=400, seed=100)
-X, y = world.x, world.training_labels
-table = pd.DataFrame(world.u, columns=["depth", "hour"])
-X_labelled, y_labelled, u_labelled = X[world.source], y[world.source], table[world.source]
+data = make_plane(n_samples=400, seed=100)
+X, y = data.x, data.training_labels
+table = pd.DataFrame(data.u, columns=["depth", "hour"])
+X_labelled, y_labelled, u_labelled = X[data.source], y[data.source], table[data.source]
 """
 PATIENTS = """
 import numpy as np
@@ -74,6 +74,11 @@ for name, known in (("patients", 50), ("new-patients", 0)):
             outcome = ["no", "yes"][ill] if age < known else ""
             file.write(f"{age},{weight},{pulse},{outcome}\\n")
 """
+FRAME = """
+import pandas as pd
+
+frame, new_frame = pd.read_csv("patients.csv"), pd.read_csv("new-patients.csv")
+"""
 RUN = """
 from cida.cli import main
 
@@ -84,6 +89,7 @@ DEMO = RUN.format("demo --methods source-only default --out runs/circle")
 GIVEN = {
     "README.md": {
         "from cida import CIDAClassifier": CIRCLE,
+        "model = CIDAClassifier().fit(frame": PATIENTS + FRAME,
         "from cida import CIDARegressor": TWO_COLUMNS,
         "cida fit patients.csv": PATIENTS,
     },
@@ -167,7 +173,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("CIDA_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(schedule, "_default_steps", lambda *_: FEW_STEPS)
-    monkeypatch.setattr(table_networks, "FEWEST_STEPS", FEW_STEPS)
+    monkeypatch.setattr(table_networks, "MIN_TABLE_STEPS", FEW_STEPS)
     known = set(sys.modules)
     mpl.use("agg")
     with seeded(100), warnings.catch_warnings():
