@@ -155,7 +155,7 @@ class Sample:
         self.world = world
         self.rows = replace(select_display_rows(world), **changes)
 
-    def shown(self):
+    def display_rows(self):
         return self.rows
 
     def view(self, kind=CIDAClassifier, **settings):

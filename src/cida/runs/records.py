@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict
+
+import numpy as np
 
 from cida.io.files import contained_path, write_atomically
 from cida.io.json_decode import decode, from_dict, parse_json
@@ -15,10 +18,12 @@ from cida.methods import Role
 __all__ = [
     "CHECKPOINT_FOLDER_NAME",
     "MANIFEST_FILE",
-    "ORIGIN_KEY",
     "ExperimentText",
+    "FitRecord",
     "Manifest",
+    "Origin",
     "PublishedScore",
+    "RunRecord",
     "RunResult",
     "TableLine",
     "TaskRecord",
@@ -26,8 +31,84 @@ __all__ = [
 
 TableLine = dict[str, str]  # a line of a table, by column
 MANIFEST_FILE = "manifest.json"
-ORIGIN_KEY = "origin"  # of run.json: what the run is of, which its numbers do not depend on
+RECORD_SCHEMA = 2
+MAX_ABS_FIGURE = 1e100
 CHECKPOINT_FOLDER_NAME = "checkpoint"  # of checkpoints, in the folder of an unfinished run
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a run comes from; its numbers do not depend on it."""
+
+    preset: str = ""
+    protocol: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """What a fit of a user's own table adds to the record of its run.
+
+    ``scores`` are those of the source rows that were held out, by metric; ``certificate`` is
+    `Certificate.to_dict`, None where the rows allow none. ``messages`` are the lines that the
+    command printed, by topic: they are shown again and never read by a program.
+    """
+
+    label: str
+    index_names: list[str]
+    n_rows: int
+    n_source_rows: int
+    n_models: int
+    scores: dict[str, float] = field(default_factory=dict)
+    certificate: dict[str, Any] | None = None
+    messages: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What was run: enough to do it again, and to know that two runs are the same.
+
+    ``task`` names the data; ``data`` is their fingerprint, of a file one for each part of it.
+    ``fit`` is there for a user's own table alone, and ``table`` is what its model needs to read
+    rows of it.
+    """
+
+    task: str
+    method: str
+    seed: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    data: str | dict[str, Any] = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    threads: int = 1
+    title: str = ""
+    is_oracle: bool = False
+    is_simulated: bool = False
+    origin: Origin = Origin()
+    fit: FitRecord | None = None
+    table: dict[str, Any] | None = None
+
+    @property
+    def identity(self) -> str:
+        """A hash of all that decides the run's numbers: settings, data, seed, versions, threads."""
+        names = ("task", "method", "seed", "settings", "data", "versions", "threads", "is_oracle")
+        values = {name: getattr(self, name) for name in names}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        optional = {name: getattr(self, name) for name in ("fit", "table")}
+        absent = {name for name, value in optional.items() if value is None}
+        values = {name: value for name, value in asdict(self).items() if name not in absent}
+        return {"schema": RECORD_SCHEMA, **values}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read what `to_dict` returned; what a newer version may add is passed over."""
+        values = decode(dict[str, Any], data, "it")
+        if values.get("schema") != RECORD_SCHEMA:
+            raise ValueError(f"its schema is {values.get('schema')!r}, not {RECORD_SCHEMA}")
+        known = {each.name for each in fields(cls)}
+        return from_dict(cls, {name: each for name, each in values.items() if name in known})
 
 
 @dataclass(frozen=True)
@@ -50,6 +131,38 @@ class RunResult:
     task: str = ""
     metric: str = "accuracy"
     role: str = Role.ADAPTIVE
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read JSON values; NaN is a figure that is not known."""
+        result = from_dict(cls, data)
+        decode(list[_ScoreCell], result.by_index, "by_index")
+        decode(_FreshScores | None, result.fresh, "fresh")
+        figures = [result.source_score, result.target_score, result.all_score, result.seconds]
+        figures += [(result.fresh or {}).get(name, 0.0) for name in ("target_score", "all_score")]
+        for cell in result.by_index:
+            figures += [cell["score"], cell["n"], *np.hstack([cell["lo"], cell["hi"]])]
+        if (np.abs(np.array(figures, dtype=float)) > MAX_ABS_FIGURE).any():
+            raise ValueError(f"it has a figure above {MAX_ABS_FIGURE:g}")
+        if len({(np.shape(cell["lo"]), np.shape(cell["hi"])) for cell in result.by_index}) > 1:
+            raise ValueError("by_index has cells of different widths")
+        return result
+
+
+class _ScoreCell(TypedDict):
+    """A cell along u."""
+
+    lo: float | list[float]
+    hi: float | list[float]
+    score: float
+    n: int
+
+
+class _FreshScores(TypedDict):
+    """The scores on a fresh draw."""
+
+    target_score: float
+    all_score: float
 
 
 @dataclass(frozen=True)

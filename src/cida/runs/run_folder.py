@@ -1,0 +1,279 @@
+"""The folder of a run: the only module that knows the names of the files in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from cida.errors import error_summary
+from cida.io.files import contained_path, exclusive_lock, remove_partial_files, write_atomically
+from cida.io.json_decode import from_dict, parse_json
+from cida.io.tensors import ModelFileError
+from cida.runs.fitted_run import FittedRun, read_fitted_run
+from cida.runs.records import CHECKPOINT_FOLDER_NAME, MANIFEST_FILE, Manifest, RunRecord, RunResult
+from cida.runs.snapshot import SNAPSHOT_FILE, Snapshot, load_snapshot
+from cida.training import Event, resumable
+from cida.training.checkpointing import CHECKPOINT_INTERVAL_SECONDS
+
+__all__ = ["MODEL_FILE", "RECORD_FILE", "RESULT_FILE", "RunFolder", "check_checkpoint_seconds"]
+
+RECORD_FILE = "run.json"
+RESULT_FILE = "row.json"
+EVENTS_FILE = "events.jsonl"
+MODEL_FILE = "model.safetensors"
+
+MAX_LEARNING_RATE = 1e6
+
+
+def check_checkpoint_seconds(seconds: float) -> None:
+    """Refuse a time between checkpoints that is negative or not a number."""
+    if not seconds >= 0:
+        raise ValueError(f"checkpoint_seconds is {seconds}; it must not be negative.")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run: its files are written once and read as records."""
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """The folder of a run that is there; its record is read and checked at once."""
+        if not path.is_dir():
+            raise FileNotFoundError(f"RUN is {path}, where there is nothing; check the path.")
+        folder = cls(path)
+        if not (path / RECORD_FILE).is_file():
+            inner = find_run_folders(path)
+            hint = f"such as {inner[0]}" if inner else "as cida fit, demo or reproduce write it"
+            raise FileNotFoundError(
+                f"RUN is {path}, which has no {RECORD_FILE}; give the folder of one run, {hint}."
+            )
+        _ = folder.record
+        return folder
+
+    @classmethod
+    @contextmanager
+    def create(
+        cls,
+        path: Path,
+        resume: bool = False,
+        checkpoint_seconds: float = CHECKPOINT_INTERVAL_SECONDS,
+    ) -> Iterator[Self]:
+        """A hidden folder beside ``path`` to make the run in; it is renamed when the run is whole.
+
+        Trainings inside leave checkpoints in it. If the work is interrupted they stay, and with
+        ``resume`` it continues from them.
+        """
+        check_checkpoint_seconds(checkpoint_seconds)
+        working_folder = path.parent / f".{path.name}.unfinished"
+        with exclusive_lock(path, path.parent / f".{path.name}.lock"):
+            if _has_checkpoint(working_folder) and not resume:
+                raise ValueError(
+                    f"out is {path}, of which an unfinished run is kept; go on with --resume, or "
+                    f"remove {working_folder}."
+                )
+            _keep_only_checkpoints(working_folder)
+            try:
+                with resumable(working_folder / CHECKPOINT_FOLDER_NAME, checkpoint_seconds):
+                    yield cls(working_folder)
+            except KeyboardInterrupt:
+                if not _has_checkpoint(working_folder):
+                    shutil.rmtree(working_folder)
+                    raise KeyboardInterrupt("interrupted; nothing was written.") from None
+                raise KeyboardInterrupt(
+                    "interrupted; the training so far is kept: the same command with --resume "
+                    "goes on."
+                ) from None
+            except (OSError, MemoryError, SystemExit):
+                if not _has_checkpoint(working_folder):
+                    shutil.rmtree(working_folder, ignore_errors=True)
+                raise
+            except BaseException:  # it would end the same way again
+                shutil.rmtree(working_folder, ignore_errors=True)
+                raise
+            if path.is_dir():
+                path.rmdir()
+            os.replace(working_folder, path)
+            shutil.rmtree(path / CHECKPOINT_FOLDER_NAME, ignore_errors=True)
+
+    @contextmanager
+    def rewrite(
+        self, resume: bool = False, checkpoint_seconds: float = CHECKPOINT_INTERVAL_SECONDS
+    ) -> Iterator[None]:
+        """Inside, the run is made in the folder itself, of which its own command has the lock.
+
+        An earlier result is removed first, and the checkpoints at the end: a folder that has a
+        result is a whole run.
+        """
+        (self.path / RESULT_FILE).unlink(missing_ok=True)
+        remove_partial_files(self.path)
+        if not resume:
+            shutil.rmtree(self.path / CHECKPOINT_FOLDER_NAME, ignore_errors=True)
+        with resumable(self.path / CHECKPOINT_FOLDER_NAME, checkpoint_seconds):
+            yield
+        shutil.rmtree(self.path / CHECKPOINT_FOLDER_NAME, ignore_errors=True)
+
+    # --- reading -----------------------------------------------------------------------------
+
+    @cached_property
+    def record(self) -> RunRecord:
+        """What was run."""
+        path = contained_path(self.path, RECORD_FILE)
+        try:
+            values = parse_json(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise ModelFileError(f"{path} cannot be read ({error}).") from None
+        try:
+            return RunRecord.from_dict(values)
+        except ValueError as error:
+            raise ModelFileError(f"{path} is not as cida writes it ({error}).") from None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run came to its end; the folder of a fit is there when it has."""
+        return self.record.fit is not None or (self.path / RESULT_FILE).is_file()
+
+    @cached_property
+    def result(self) -> RunResult | None:
+        """The scores of the run; a fit of a user's own table has none."""
+        if self.record.fit is not None:
+            return None
+        path = contained_path(self.path, RESULT_FILE)
+        try:
+            return RunResult.from_dict(parse_json(path.read_bytes()))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} is damaged ({error}); run it again.") from None
+
+    @cached_property
+    def snapshot(self) -> Snapshot | None:
+        """The rows that were kept for a report."""
+        path = contained_path(self.path, SNAPSHOT_FILE)
+        return load_snapshot(path) if path.is_file() else None
+
+    @cached_property
+    def manifest_folder(self) -> Path | None:
+        """The folder of the experiment that the run is of: one of the two above it."""
+        parents = self.path.resolve().parents[:2]
+        return next((each for each in parents if (each / MANIFEST_FILE).is_file()), None)
+
+    @cached_property
+    def manifest(self) -> Manifest | None:
+        """What the experiment adds to a report of its runs."""
+        return None if self.manifest_folder is None else Manifest.load(self.manifest_folder)
+
+    def events(self) -> dict[int, list[Event]]:
+        """The events of each of its models, by number."""
+        return _read_events(contained_path(self.path, EVENTS_FILE))
+
+    @property
+    def model_files(self) -> dict[int, Path]:
+        """The files of its models, by number; models of scikit-learn have none."""
+        if self.record.fit is None:
+            path = contained_path(self.path, MODEL_FILE)
+            return {0: path} if path.is_file() else {}
+        numbers = range(self.record.fit.n_models)
+        return {n: contained_path(self.path, f"model-{n}.safetensors") for n in numbers}
+
+    def fitted_runs(self) -> Iterator[FittedRun]:
+        """The trainings of the run: what their model files and events say."""
+        events = self.events()
+        for number, file in self.model_files.items():
+            suffix = "" if self.record.fit is None else f" (model {number})"
+            yield read_fitted_run(f"{self.path}{suffix}", file, events.get(number, ()))
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def write_record(self, record: RunRecord) -> None:
+        """Write what was run."""
+        _write_json(self.path / RECORD_FILE, record.to_dict())
+
+    def write_result(self, result: RunResult) -> None:
+        """Write the scores, last of all: from here on the run is whole."""
+        _write_json(self.path / RESULT_FILE, asdict(result))
+
+    def write_events(self, histories: Sequence[Sequence[Event]]) -> None:
+        """Write the events of each model."""
+        lines = [
+            json.dumps({"model": number, **asdict(event)}) + "\n"
+            for number, history in enumerate(histories)
+            for event in history
+        ]
+        write_atomically(self.path / EVENTS_FILE, "".join(lines).encode())
+
+    def write_snapshot(self, snapshot: Snapshot) -> None:
+        """Write the rows that a report shows."""
+        snapshot.save(self.path / SNAPSHOT_FILE)
+
+
+def find_run_folders(path: Path) -> list[Path]:
+    """The folders of all runs at or below this path, in order of their names."""
+    if (path / RECORD_FILE).is_file():
+        return [path]
+    return sorted(found.parent for found in path.glob(f"**/{RECORD_FILE}"))
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    return any((folder / CHECKPOINT_FOLDER_NAME).glob("*/*.safetensors"))
+
+
+def _keep_only_checkpoints(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    for leftover in folder.iterdir():
+        if leftover.name != CHECKPOINT_FOLDER_NAME:
+            is_folder = leftover.is_dir() and not leftover.is_symlink()
+            shutil.rmtree(leftover) if is_folder else leftover.unlink()
+
+
+def _read_events(path: Path) -> dict[int, list[Event]]:
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"there is no {path}; a run that was cut short has none: run it again."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read ({error_summary(error)}).") from None
+    events: dict[int, list[Event]] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            event = from_dict(_EventLine, _drop_unknown_fields(parse_json(line)))
+            model_events = events.setdefault(event.model, [])
+            if model_events and event.step <= model_events[-1].step:
+                raise ValueError(f"step {event.step} after step {model_events[-1].step}")
+            model_events.append(event.to_event())
+        except ValueError as error:
+            raise ValueError(
+                f"{path} is damaged in line {number} ({error}); run it again."
+            ) from None
+    return events
+
+
+@dataclass(frozen=True)
+class _EventLine(Event):
+    """A line of the events: an event, and the number of the model that it is of."""
+
+    model: int = 0
+
+    def to_event(self) -> Event:
+        """The event alone; refuses one before the first step or without a learning rate."""
+        if self.step < 1 or not 0 < self.learning_rate < MAX_LEARNING_RATE:
+            raise ValueError(f"step {self.step} with learning rate {self.learning_rate:g}")
+        return Event(**{each.name: getattr(self, each.name) for each in fields(Event)})
+
+
+def _drop_unknown_fields(data: Any) -> Any:
+    """What a newer version may add is passed over."""
+    names = {each.name for each in fields(_EventLine)}
+    return {k: v for k, v in data.items() if k in names} if isinstance(data, dict) else data
