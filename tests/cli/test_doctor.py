@@ -180,7 +180,7 @@ def test_events_that_go_back_in_time(demo, tmp_path, capsys):
     assert "is damaged in line 3 (step" in refused(capsys, run)
 
 
-@pytest.mark.parametrize("words", ["{", "[]", '{"world": "table"}'])
+@pytest.mark.parametrize("words", ["{", "[]", '{"schema": 2, "task": "table"}'])
 def test_a_damaged_run_json(fitted, tmp_path, words, capsys):
     run = copied(fitted, tmp_path)
     (run / "run.json").write_text(words)

@@ -58,7 +58,7 @@ def test_demo_doctor_and_report(answer, runs):
 
     found, said = answer("report", run, "--out", runs / "one.html", "--no-files")
     assert found["files"] == [str((runs / "one.html").resolve())]
-    assert found["words"]
+    assert found["messages"]["data"]
     assert said.splitlines()[-1] == found["files"][0]
 
 

@@ -75,7 +75,7 @@ def test_a_saved_model_predicts_the_same(path, tmp_path):
     assert (again.schema, again.space, again.classes) == (model.schema, model.space, model.classes)
     assert (tmp_path / "model-1.safetensors").is_file()
     words = json.loads((tmp_path / "run.json").read_text())
-    assert (words["world"], words["method"], words["table"]["label"]) == (
+    assert (words["task"], words["method"], words["table"]["label"]) == (
         "table",
         "cida",
         "outcome",

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import nn
 import cida
 from cida.export.export_folder import export_folder
 from cida.export.model_card import CITATION, ExportedModel, model_card
+from cida.runs.records import FitRecord, RunRecord, RunResult
 from cida.runs.snapshot import Snapshot
 from cida.spaces import Periodic
 
@@ -37,30 +39,37 @@ def model():
     return fitted(space=Periodic(24))[0]
 
 
-WORDS = {
-    "world": "sensors",
-    "method": "cida",
-    "seed": 100,
-    "data": "00c0ffee00c0ffee",
-    "versions": {"cida": "0.1.0", "torch": "2.13.0"},
-    "words": {
-        "understood": ["source 6-18: 40 rows", "target 0-24: 40 rows"],
-        "warnings": ["the balance of fault moves along hour"],
-        "came_to": ["expected on the target, without its labels: accuracy 85% (72% to 97%)"],
-    },
-    "trust": {"certificate": ["The encoding shows no trace of u."], "faults": ["lag: x"]},
-}
+RECORD = RunRecord(
+    task="sensors",
+    method="cida",
+    seed=100,
+    data="00c0ffee00c0ffee",
+    versions={"cida": "0.1.0", "torch": "2.13.0"},
+    fit=FitRecord(
+        label="fault",
+        index_names=["hour"],
+        n_rows=80,
+        n_source_rows=40,
+        n_models=1,
+        messages={
+            "data": ["source 6-18: 40 rows", "target 0-24: 40 rows"],
+            "warnings": ["the balance of fault moves along hour"],
+            "results": ["expected on the target, without its labels: accuracy 85% (72% to 97%)"],
+            "certificate": ["The encoding shows no trace of u."],
+        },
+    ),
+)
 
 
 def test_the_card_says_what_the_run_says(model):
-    card = model_card(ExportedModel(model, WORDS), "sensors-model")
+    card = model_card(ExportedModel(model, RECORD), "sensors-model")
     for words in (
         "# sensors, cida\n",
         "fingerprint: `00c0ffee00c0ffee`",
         "source 6-18: 40 rows",
         "expected on the target, without its labels: accuracy 85% (72% to 97%)",
         "The encoding shows no trace of u.",
-        "the doctor says: lag: x",
+        "the doctor found nothing amiss in training.",
         "the balance of fault moves along hour",
         "No label of the target was read in training.",
         "| torch | 2.13.0 |",
@@ -94,17 +103,18 @@ def test_ranges_with_labels_and_without_come_from_the_view(model):
 
 
 def test_figures_of_a_benchmark_are_told_with_how_they_were_measured(model):
-    cells = [{"lo": 0.0, "hi": 12.0, "accuracy": 0.91, "n": 40}]
-    row = {"source_score": 0.95, "target_score": 0.9, "by_index": cells}
-    card = model_card(ExportedModel(model, {"world": "hours", "method": "cida"}, row))
+    cells = [{"lo": 0.0, "hi": 12.0, "score": 0.91, "n": 40}]
+    result = RunResult("cida", 0, 0.95, 0.9, 0.92, cells, seconds=1.0)
+    card = model_card(ExportedModel(model, RunRecord("hours", "cida"), result))
     assert "- target: 90.0%" in card
     assert "| 0 | 12 | 91.0% | 40 |" in card
     assert "used for scoring alone" in card
+    card = model_card(ExportedModel(model, RunRecord("hours", "cida"), replace(result, metric="r2")))
+    assert "- target: r2 0.9" in card
 
 
 def test_an_oracle_is_not_said_to_have_seen_no_target_label(model):
-    words = {"world": "hours", "method": "oracle", "oracle": True}
-    card = model_card(ExportedModel(model, words))
+    card = model_card(ExportedModel(model, RunRecord("hours", "oracle", is_oracle=True)))
     assert "No label of the target" not in card
     assert "an oracle" in card
 

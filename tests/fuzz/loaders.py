@@ -157,7 +157,7 @@ def make_runs(home):
         Fit(runs / "arrays.npz", runs / "arrays", steps=2, expected=False).run(quiet())
         sample = ToyTaskData(make_circle(n_per_domain=3, seed=0))
         recipe = DEMO_RECIPES["histogram"].with_settings(steps=12, hidden=(4,), encoding_width=2)
-        run_recipe(recipe, sample, 0, runs / "circle", origin={"benchmark": "circle"})
+        run_recipe(recipe, sample, 0, runs / "circle", origin=Origin("circle"))
         u = columns()["u"]
         regressor = cida.CIDARegressor(
             steps=2, encoder_hidden=(4,), encoding_width=2, stochastic="gaussian"

@@ -1,7 +1,6 @@
 """Real runs that are short, and a reader of pages that notices what is wrong with them."""
 
 import warnings
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,6 +12,7 @@ from cida.estimators import CidaWarning
 from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, ToyTaskData
 from cida.experiments.runner import run_recipe
 from cida.report import Manifest, read_runs
+from cida.runs.records import Origin
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "wbr", "source"}
 METHODS = ("source-only", "cida", "histogram")
@@ -99,7 +99,7 @@ def play(folder, methods=METHODS, seeds=SEEDS, steps=25):
     for seed in seeds:
         sample = ToyTaskData(make_circle(n_per_domain=20, seed=seed))
         for name in methods:
-            origin = {"benchmark": "circle", "preset": "demo", "command": f"cida demo {name}"}
+            origin = Origin("circle", "demo", "", f"cida demo {name}")
             recipe = DEMO_RECIPES[name].with_settings(steps=steps)
             run_recipe(recipe, sample, seed, folder / f"{name}-seed{seed}", origin=origin)
 
@@ -147,14 +147,3 @@ def ward_folder(tmp_path_factory):
     more = ["--periodic", "hour:24", "--steps", "30", "--seeds", "2", "--seed", "100"]
     assert main([*words, *more, "--out", str(folder / "run")]) == 0
     return folder / "run"
-
-
-@pytest.fixture(scope="session")
-def renamed():
-    """The same runs with other words in them."""
-
-    def change(runs, **words):
-        found = [replace(run, record={**run.record, **words}) for run in runs]
-        return replace(runs, runs=tuple(found))
-
-    return change

@@ -5,6 +5,7 @@ import re
 import shutil
 from base64 import b64decode
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from cida.report import RunCollection, read_runs, render_report
 from cida.report.encodings import project_principal_components
 from cida.report.result_tables import build_result_lines, build_table
+from cida.runs.records import Origin
 
 EVIL = "<script>alert(1)</script>"
 
@@ -63,9 +65,9 @@ def test_the_page_says_what_was_run_and_how_to_repeat_it(circle_page, circle_run
     html = circle_page.html
     assert "cida demo --seeds 2" in html
     for run in circle_runs:
-        assert run.record["data"] in html
+        assert run.record.data in html
         assert run.command in html
-    for name, version in circle_runs.runs[0].record["versions"].items():
+    for name, version in circle_runs.runs[0].record.versions.items():
         assert f"{name} {version}" in html
     assert "training points" in html
 
@@ -103,11 +105,12 @@ def test_a_published_number_stands_beside_ours_with_its_story(circle_runs):
     assert "<td>85.0</td>" in html
 
 
-def test_an_oracle_is_never_called_the_best(circle_runs, renamed):
+def test_an_oracle_is_never_called_the_best(circle_runs):
     scores = {"source-only": 0.4, "cida": 0.6, "histogram": 0.99}
     runs = changed(circle_runs, lambda run: {"target_score": scores[run.method]})
     found = [
-        replace(run, record={**run.record, "oracle": run.method == "histogram"}) for run in runs
+        replace(run, record=replace(run.record, is_oracle=run.method == "histogram"))
+        for run in runs
     ]
     html = page_of(RunCollection(tuple(found))).html
     assert "Best on the target: <b>CIDA (L2)</b>, 60.0 %" in html
@@ -187,7 +190,7 @@ def test_ten_classes_and_twelve_methods_stay_one_page(circle_runs, read_page):
         replace(
             first,
             snapshot=view,
-            record={**first.record, "method": f"m{k}", "title": f"Method {k}"},
+            record=replace(first.record, method=f"m{k}", title=f"Method {k}"),
             result=replace(first.result, method=f"m{k}"),
         )
         for k in range(12)
@@ -209,8 +212,8 @@ def test_the_page_of_a_users_table_has_what_was_understood_and_what_can_be_trust
     words = json.loads((ward_folder / "run.json").read_text())
     reader = read_page(ward_page.html)
     text = " ".join(reader.text)
-    lines = [*words["words"]["understood"], *words["words"]["came_to"]]
-    for line in (*lines, *words["trust"]["certificate"]):
+    messages = words["fit"]["messages"]
+    for line in (*messages["data"], *messages["results"], *messages["certificate"]):
         assert line in text
     assert headings(ward_page.html)[:4] == ["Results", "Explorer", "What it came to", "Along hour"]
     assert "Where the rows are" in text
@@ -218,7 +221,7 @@ def test_the_page_of_a_users_table_has_what_was_understood_and_what_can_be_trust
     assert "cida fit" in text
     (line,) = ward_page.tables["results"]
     assert line["rows"] == "420"
-    assert line["held-out source"] == f"{100 * words['figures']['scores']['accuracy']:.1f} %"
+    assert line["held-out source"] == f"{100 * words['fit']['scores']['accuracy']:.1f} %"
 
 
 def test_without_an_adversary_there_is_no_ceiling_to_draw(circle_runs):
@@ -255,7 +258,7 @@ def test_runs_of_several_kinds_are_chapters_side_by_side(
 
 
 def test_a_cut_short_run_is_named_on_the_page(circle_runs):
-    left = replace(circle_runs, skip_messages=("runs/x is left out: it was cut short.",))
+    left = replace(circle_runs, incomplete_folders=(Path("runs/x"),))
     assert "runs/x is left out" in page_of(left).html
 
 
@@ -298,21 +301,22 @@ def test_what_a_user_wrote_is_text_and_never_markup(
 ):
     (own,) = read_runs([ward_folder])
     view = replace(own.snapshot, index_names=(name,), classes=(title, name, command), expected=())
-    table = {**own.record["table"], "label": title, "index": [name]}
-    told = {"understood": [title], "warnings": [name], "came_to": [command]}
-    trust = {"certificate": [title, name], "faults": [name]}
-    words = {"method": method, "command": command, "table": table, "words": told, "trust": trust}
-    mine = replace(own, record={**own.record, **words}, snapshot=view)
+    messages = {
+        "data": [title], "warnings": [name], "results": [command], "certificate": [title, name],
+    }  # fmt: skip
+    fit = replace(own.record.fit, label=title, index_names=[name], messages=messages)
+    record = replace(own.record, method=method, origin=Origin(command=command), fit=fit)
+    mine = replace(own, record=record, snapshot=view)
     toys = [
         replace(
             run,
-            record={
-                **run.record,
-                "method": f"{run.method}{method}",
-                "title": f"{run.title}{title}",
-                "data": name,
-                "origin": {**run.origin, "command": command, "preset": method},
-            },
+            record=replace(
+                run.record,
+                method=f"{run.method}{method}",
+                title=f"{run.title}{title}",
+                data=name,
+                origin=replace(run.record.origin, command=command, preset=method),
+            ),
             snapshot=replace(run.snapshot, index_names=(name,), classes=(title, f"{name} ")),
         )
         for run in circle_runs

@@ -53,7 +53,7 @@ def test_runs_of_ones_own_tables_keep_the_order_they_are_named_in(ward_folder, t
     plain = tmp_path / "plain"
     shutil.copytree(ward_folder, plain)
     as_source_only(plain)
-    named = {ward_folder: "run (auto)", plain: "plain (Source-Only)"}
+    named = {ward_folder: "run (auto)", plain: "plain (source-only)"}
     for order in ([ward_folder, plain], [plain, ward_folder]):
         (chapter,) = group_runs(read_runs(order))
         assert [m.title for m in chapter.tasks[0].methods] == [named[path] for path in order]
@@ -113,7 +113,7 @@ def test_an_older_run_without_a_view_is_read(circle_folder, tmp_path):
     )
     (run,) = read_runs([tmp_path / "old"])
     assert run.snapshot is None
-    assert (run.benchmark, run.title, run.command) == ("circle", "CIDA (L2)", "")
+    assert (run.task, run.title, run.command) == ("circle", "cida", "")
 
 
 def test_a_run_that_was_cut_short_is_left_out_and_named(circle_folder, tmp_path):
@@ -121,7 +121,7 @@ def test_a_run_that_was_cut_short_is_left_out_and_named(circle_folder, tmp_path)
     (tmp_path / "all/cida-seed101/row.json").unlink()
     runs = read_runs([tmp_path / "all"])
     assert len(runs) == 5
-    assert "cida-seed101 is left out" in runs.skip_messages[0]
+    assert [path.name for path in runs.incomplete_folders] == ["cida-seed101"]
     with pytest.raises(ValueError, match="was cut short; run it again"):
         read_runs([tmp_path / "all/cida-seed101"])
 

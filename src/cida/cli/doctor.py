@@ -14,7 +14,8 @@ from rich.padding import Padding
 from cida.cli.output import print_json
 from cida.doctor.diagnose import final_metrics
 from cida.doctor.doctor_summary import describe_metrics
-from cida.report.patients import FittedRun, read_fitted_runs
+from cida.runs.fitted_run import FittedRun
+from cida.runs.run_folder import read_fitted_runs
 
 __all__ = ["Doctor"]
 

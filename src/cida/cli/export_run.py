@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from cida.estimators.base import CIDAEstimator
-from cida.estimators.loading import load, read_run_or_empty
+from cida.estimators.loading import load
 from cida.export.model_card import ExportedModel
-from cida.io.files import contained_path
-from cida.report.runs import read_result
-from cida.runs.snapshot import Snapshot, load_snapshot
+from cida.runs.run_folder import RECORD_FILE, RESULT_FILE, RunFolder
 
 __all__ = ["read_exported_model"]
-
-SNAPSHOT_FILE, RESULT_FILE = "view.safetensors", "row.json"
 
 
 def read_exported_model(run: Path) -> ExportedModel:
@@ -25,20 +19,10 @@ def read_exported_model(run: Path) -> ExportedModel:
             f"RUN is {run}, which is not there; give the folder of one run, or a file that "
             "model.save wrote."
         )
-    if not run.is_dir():
-        return ExportedModel(load(run))
-    record = read_run_or_empty(run)
     loaded = load(run)
     model = loaded if isinstance(loaded, CIDAEstimator) else loaded.model
-    return ExportedModel(model, record, _read_result(run), _read_snapshot(run))
-
-
-def _read_result(run: Path) -> dict[str, Any]:
-    if not (run / RESULT_FILE).is_file():
-        return {}
-    return asdict(read_result(contained_path(run, RESULT_FILE)))
-
-
-def _read_snapshot(run: Path) -> Snapshot | None:
-    snapshot_path = contained_path(run, SNAPSHOT_FILE)  # an older run has none
-    return load_snapshot(snapshot_path) if snapshot_path.is_file() else None
+    if not (run / RECORD_FILE).is_file():
+        return ExportedModel(model)
+    folder = RunFolder.open(run)
+    result = folder.result if (run / RESULT_FILE).is_file() else None
+    return ExportedModel(model, folder.record, result, folder.snapshot)

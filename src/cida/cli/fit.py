@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,13 +16,13 @@ from cida import distributed
 from cida.cli.arguments import check_counts, check_name
 from cida.cli.output import print_json
 from cida.cli.report import REPORT_FILE, save_report
-from cida.cli.unfinished import check_checkpoint_seconds, staged_run_folder
 from cida.discriminators import Discriminator, Histogram
-from cida.estimators.saving import to_json_value
+from cida.estimators.saving import library_versions, to_json_value
 from cida.estimators.table_networks import PLAIN_SETTINGS
 from cida.experiments.spec import ComputeConfig
 from cida.report import RunCollection, read_runs
-from cida.runs.snapshot import SNAPSHOT_FILE
+from cida.runs.records import FitRecord, Origin, RunRecord
+from cida.runs.run_folder import RunFolder, check_checkpoint_seconds
 from cida.selection.expected_score import ExpectedScore
 from cida.training import Callback
 from cida.training.progress import ProgressBar
@@ -147,14 +146,14 @@ class Fit:
             measure_table_label_shift,
         )
         from cida.tables import open_table, read_table
-        from cida.tables.encoded_table import hash_table_file
 
         if self._check():
             _print_lines(console, [f"{self.out} is finished.", str(self.out.resolve())])
             return 0
         file = open_table(self.data)
         data = read_table(file, self._column_roles(file))
-        with _new_run(self) as run_folder:
+        with _new_run(self) as folder:
+            run_folder = folder.path
             data_summary = data_lines(data)
             _print_lines(console, data_summary)
             warnings = []
@@ -171,23 +170,35 @@ class Fit:
             windows = FIT_METHODS[self.method].use_windows
             model = TableModel.fit(data, x, held_out, self._settings(), seeds, progress, windows)
             figures = compute_table_figures(model, data, x, held_out)
-            record = {**self._record_fields(data), "data": hash_table_file(self.data)}
             expected = self._estimate_expected_scores(model, data, x, held_out, console)
             result_lines = [*figure_lines(data, figures), *expected_lines(data, expected)]
-            trust = _assess_trust(model, data, x)
-            make_table_snapshot(model, data, x, held_out, expected).save(run_folder / SNAPSHOT_FILE)
-            sentences = {"understood": data_summary, "warnings": warnings, "came_to": result_lines}
+            certificate, certificate_lines = _certify(model, data, x)
+            folder.write_snapshot(make_table_snapshot(model, data, x, held_out, expected))
+            messages = {
+                "data": data_summary,
+                "warnings": warnings,
+                "results": result_lines,
+                "certificate": certificate_lines,
+            }
             (run_folder / "rows").unlink(missing_ok=True)
-            model.save(
-                run_folder,
-                {**record, "words": sentences, "figures": figures.to_dict(), "trust": trust},
+            fit = FitRecord(
+                label=model.label,
+                index_names=list(model.index),
+                n_rows=len(data),
+                n_source_rows=int(data.labelled.sum()),
+                n_models=self.seeds,
+                scores=figures.scores,
+                certificate=certificate,
+                messages=messages,
             )
+            model.save(run_folder, replace(self._record(), fit=fit))
             (run,) = read_runs([run_folder])
             save_report(
                 RunCollection((replace(run, folder=self.out),)), run_folder / REPORT_FILE, console
             )
-        _print_lines(console, [*result_lines, trust["certificate"][0]])
-        _print_lines(console, trust["faults"], style="yellow")
+        _print_lines(console, [*result_lines, certificate_lines[0]])
+        diagnoses = [each for one in model.estimators for each in one.diagnoses_]
+        _print_lines(console, list(dict.fromkeys(map(str, diagnoses))), style="yellow")
         _print_lines(console, ["The report, to open in a browser:"])
         _print_lines(console, [str((self.out / REPORT_FILE).resolve()), str(self.out.resolve())])
         if self.json:
@@ -195,10 +206,11 @@ class Fit:
                 "fit",
                 folder=self.out.resolve(),
                 files=sorted(path.resolve() for path in self.out.iterdir()),
-                **sentences,
+                messages=messages,
                 figures=figures.to_dict(),
                 expected=[asdict(one) for one in expected],
-                trust=trust,
+                certificate=certificate,
+                diagnoses=[diagnosis.to_dict() for diagnosis in diagnoses],
             )
         return 0
 
@@ -238,12 +250,11 @@ class Fit:
         return self.out
 
     def _is_finished(self) -> bool:
-        """Whether the folder has the run of this very command."""
+        """Whether the folder has this very run."""
         try:
-            record = json.loads((self.out / "run.json").read_text())
+            return RunFolder(self.out).record.identity == self._record().identity
         except (OSError, ValueError):
             return False
-        return isinstance(record, dict) and record.get("command") == self._command()
 
     def _column_roles(self, file: TableSource) -> ColumnRoles:
         """What is asked of the file; an npz file has its own names for label and index."""
@@ -274,16 +285,24 @@ class Fit:
     def _machine(self) -> ComputeConfig:
         return ComputeConfig(self.device, self.precision, self.compile)
 
-    def _record_fields(self, data: EncodedTable) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "settings": {name: to_json_value(value) for name, value in self._settings().items()},
-            "seeds": self.seeds,
-            "seed": self.seed,
-            "command": self._command(),
-            "rows": len(data),
-            "source_rows": int(data.labelled.sum()),
-        }
+    def _record(self) -> RunRecord:
+        """What is run: the settings are those of the method and what is asked of the table."""
+        import torch
+
+        from cida.tables.encoded_table import hash_table_file
+
+        names = ("label", "index", "periodic", "drop", "regression", "seeds", "expected")
+        settings = {**self._settings(), **{name: getattr(self, name) for name in names}}
+        return RunRecord(
+            task="table",
+            method=self.method,
+            seed=self.seed,
+            settings={name: to_json_value(value) for name, value in settings.items()},
+            data=hash_table_file(self.data),
+            versions=library_versions(),
+            threads=torch.get_num_threads(),
+            origin=Origin(command=self._command()),
+        )
 
     def _command(self) -> str:
         """What was asked for, to be typed again."""
@@ -299,17 +318,17 @@ class Fit:
         return " ".join([shlex.join(args), *self._machine.to_flags()])
 
 
-def _assess_trust(model: TableModel, data: EncodedTable, x: Any) -> dict[str, list[str]]:
-    """Whether the encoding still tells the index, and what went wrong in training, in words."""
+def _certify(
+    model: TableModel, data: EncodedTable, x: Any
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """Whether the encoding still reveals the index: the record, and its sentences."""
     from cida.estimators.table_figures import certify_table
 
     try:
-        certificate = certify_table(model, data, x).summary()
-    except ValueError as error:  # too few rows, or nothing to tell: the sentence says which
-        certificate = [f"No certificate of alignment: {error}"]
-    findings = [finding for one in model.estimators for finding in one.diagnoses_]
-    faults = dict.fromkeys(str(finding) for finding in findings)
-    return {"certificate": certificate, "faults": list(faults)}
+        certificate = certify_table(model, data, x)
+    except ValueError as error:  # too few rows, or nothing to test: the sentence says which
+        return None, [f"No certificate of alignment: {error}"]
+    return certificate.to_dict(), certificate.summary()
 
 
 @dataclass(frozen=True)
@@ -328,10 +347,10 @@ class _SeedProgress:
 
 
 @contextmanager
-def _new_run(command: Fit) -> Iterator[Path]:
+def _new_run(command: Fit) -> Iterator[RunFolder]:
     """The run's folder, while it is made; a place where nothing can be written is one sentence."""
     try:
-        with staged_run_folder(
+        with RunFolder.create(
             command.out, command.resume, command.checkpoint_seconds
         ) as run_folder:
             yield run_folder

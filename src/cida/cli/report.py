@@ -14,9 +14,9 @@ from cida.cli.bars import nights_bar
 from cida.cli.output import print_json, print_lines
 from cida.report import Page, Run, RunCollection, read_runs, render_report, write_report
 from cida.report.files import check_resvg_installed
-from cida.report.patients import RECORD_FILE
 from cida.report.trust import CertificateScope
 from cida.runs.records import MANIFEST_FILE
+from cida.runs.run_folder import RECORD_FILE
 
 __all__ = ["REPORT_FILE", "Report", "save_report"]
 

@@ -91,9 +91,9 @@ def collect_settings(
 
 
 def read_summary(header: Mapping[str, Any]) -> FitSummary:
-    """The facts in a model file's header; of an older file, the settings alone."""
-    if header.get("facts") is not None:
-        return FitSummary.from_dict(header["facts"])
+    """The summary in a model file's header; of an older file, the settings alone."""
+    if header.get("summary") is not None:
+        return FitSummary.from_dict(header["summary"])
     has_index = header["index_width"] is not None
     settings = collect_settings(header["parameters"], header["choices"], has_index, header["steps"])
     return from_dict(FitSummary, settings)
@@ -101,7 +101,7 @@ def read_summary(header: Mapping[str, Any]) -> FitSummary:
 
 def read_diagnoses(header: Mapping[str, Any]) -> list[Diagnosis]:
     """The diagnoses in a model file's header."""
-    return [Diagnosis.from_dict(each) for each in header.get("findings") or ()]
+    return [Diagnosis.from_dict(each) for each in header.get("diagnoses") or ()]
 
 
 @torch.no_grad()

@@ -40,15 +40,15 @@ class HeaderDict(TypedDict, total=False):
     feature_names: list[str] | None
     labels: dict[str, Any]
     choices: dict[str, Any]
-    facts: dict[str, Any] | None
-    findings: list[dict[str, Any]]
+    summary: dict[str, Any] | None
+    diagnoses: list[dict[str, Any]]
     networks: dict[str, Any]
 
 
 def validate_header(header: Mapping[str, Any]) -> dict[str, Any]:
     """The header with every value of the right kind, and none missing."""
     checked_header: dict[str, Any] = decode(HeaderDict, dict(header), "the header")
-    optional = ("facts", "findings", "networks")
+    optional = ("summary", "diagnoses", "networks")
     for name in ("class", *HeaderDict.__annotations__):
         if name not in checked_header and name not in optional:
             raise ValueError(f"its header has no {name}")

@@ -67,8 +67,8 @@ def save_estimator(model: CIDAEstimator, path: str | os.PathLike[str]) -> None:
         "feature_names": _feature_names(model),
         "labels": model._label_state(),
         "choices": {k: to_json_value(v) for k, v in vars(model.plan_).items()},
-        "facts": model.summary_.to_dict(),
-        "findings": [diagnosis.to_dict() for diagnosis in model.diagnoses_],
+        "summary": model.summary_.to_dict(),
+        "diagnoses": [diagnosis.to_dict() for diagnosis in model.diagnoses_],
         "networks": {
             name: network_config(getattr(model.game_, name))
             for name in ("encoder", "predictor")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,17 +19,18 @@ from cida.estimators.base import CIDAEstimator
 from cida.estimators.classifier import CIDAClassifier
 from cida.estimators.header import check_network_bytes
 from cida.estimators.inputs import CidaWarning, find_far_index
-from cida.estimators.loading import read_run_record
 from cida.estimators.regressor import CIDARegressor
-from cida.estimators.saving import ModelFileError, library_versions
+from cida.estimators.saving import ModelFileError
 from cida.estimators.table_networks import (
     encoder_input_shape,
     make_table_encoder,
     resolve_table_settings,
 )
 from cida.indexing import subsample
-from cida.io.files import contained_path, write_atomically
+from cida.io.files import contained_path
 from cida.io.json_decode import from_dict
+from cida.runs.records import RunRecord
+from cida.runs.run_folder import RunFolder
 from cida.spaces import Space, space_from_dict
 from cida.tables import EncodedTable, MappedDataset, Schema, TableSource, write_mapped_rows
 from cida.tables.cells import ColumnKind
@@ -39,7 +39,6 @@ from cida.training import Callback
 
 __all__ = [
     "HELD_OUT_SHARE",
-    "TABLE_RUN_KIND",
     "CallbackFactory",
     "TableModel",
     "encode_rows",
@@ -51,7 +50,6 @@ CallbackFactory = Callable[
     [int], AbstractContextManager[Sequence[Callback]]
 ]  # of one seed's training
 
-TABLE_RUN_KIND = "table"  # what run.json says a run of `cida fit` is of
 MAX_NUMBERS_IN_MEMORY = 1 << 23  # numbers of X that are in memory at a time
 MIN_X_STD = 1e-30  # below it, rows that differ so little are taken for all the same
 MAX_X_STD = 1e30  # the deviation of rows in single precision, with room to square it
@@ -199,35 +197,26 @@ class TableModel:
 
     # --- files -----------------------------------------------------------------------------------
 
-    def save(self, folder: Path, record: Mapping[str, Any]) -> None:
-        """Writes run.json with these facts in it, events.jsonl and a file for each estimator."""
-        run_record = {
-            "schema": 1,
-            "world": TABLE_RUN_KIND,
-            **record,
-            "versions": library_versions(),
-            "threads": torch.get_num_threads(),
-            "table": {
-                **{name: getattr(self, name) for name in _JSON_FIELDS},
-                "schema": self.schema.to_dict(),
-                "space": self.space.to_dict(),
-                "estimators": len(self.estimators),
-            },
+    def save(self, folder: Path, record: RunRecord) -> None:
+        """Write the record of the run, its events and a file for each estimator."""
+        table = {
+            **{name: getattr(self, name) for name in _JSON_FIELDS},
+            "schema": self.schema.to_dict(),
+            "space": self.space.to_dict(),
+            "estimators": len(self.estimators),
         }
-        lines = []
         for number, model in enumerate(self.estimators):
             model.save(folder / _model_file_name(number))
-            events = [{"model": number, **asdict(event)} for event in model.history_]
-            lines += [json.dumps(event) + "\n" for event in events]
-        write_atomically(folder / "events.jsonl", "".join(lines).encode())
-        write_atomically(folder / "run.json", (json.dumps(run_record, indent=2) + "\n").encode())
+        run_folder = RunFolder(folder)
+        run_folder.write_events([model.history_ for model in self.estimators])
+        run_folder.write_record(replace(record, table=table))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Reads what `save` wrote."""
         run_record = _read_table_run(folder)
         try:
-            table = from_dict(_TableRecord, run_record.get("table"))
+            table = from_dict(_TableRecord, run_record.table)
             unfitted = cls(**table.to_model_fields())
             build_encoder = partial(
                 make_table_encoder,
@@ -388,17 +377,15 @@ def _model_file_name(number: int) -> str:
     return f"model-{number}.safetensors"
 
 
-def _read_table_run(folder: Path) -> dict[str, Any]:
+def _read_table_run(folder: Path) -> RunRecord:
     try:
-        record = read_run_record(folder)
+        record = RunFolder.open(folder).record
     except FileNotFoundError:
         raise ModelFileError(
             f"RUN is {folder}, which has no run.json; give a folder that cida fit wrote."
         ) from None
-    if record.get("world") != TABLE_RUN_KIND:
+    if record.table is None:
         raise ModelFileError(
-            f"RUN is {folder}, a run of {record.get('world')}; tables are predicted by runs of "
-            "cida "
-            "fit."
+            f"RUN is {folder}, a run of {record.task}; tables are predicted by runs of cida fit."
         )
     return record

@@ -29,6 +29,7 @@ from cida.experiments.runner import (
 from cida.io.files import exclusive_lock
 from cida.report import Manifest, read_runs
 from cida.report.result_tables import build_result_lines, build_table
+from cida.runs.records import Origin
 
 __all__ = ["Demo"]
 
@@ -150,10 +151,10 @@ class Demo:
     def _folder(self, method: str, seed: int) -> Path:
         return self.out / f"{method}-seed{seed}"
 
-    def _origin(self, method: str, seed: int) -> dict[str, str]:
+    def _origin(self, method: str, seed: int) -> Origin:
         """What a run is of, and the command that makes it alone."""
         command = self._command_line(1, seed, (method,))
-        return {"benchmark": "circle", "preset": "demo", "protocol": "", "command": command}
+        return Origin("circle", "demo", "", command)
 
     def _command(self) -> str:
         return self._command_line(self.seeds, self.first_seed, self.methods)

@@ -38,7 +38,7 @@ from cida.experiments.spec import (
     build_recipes,
 )
 from cida.io.tensors import ModelFileError
-from cida.runs.records import RunResult
+from cida.runs.records import Origin, RunResult
 from cida.runs.snapshot import SNAPSHOT_FILE, load_snapshot
 from cida.training import CheckpointWarning
 
@@ -114,7 +114,7 @@ class Job:
         return completed_run.result
 
     @property
-    def origin(self) -> dict[str, str]:
+    def origin(self) -> Origin:
         """What the run is of, and the command that makes it alone."""
         experiment, _, task = self.task_name.partition("/")
         arguments = [f"cida reproduce {experiment} --preset {self.preset}"]
@@ -125,12 +125,7 @@ class Job:
         arguments += [] if self.data_root is None else [f"--root {self.data_root}"]
         arguments += ["--expected"] if self.with_expected_score else []
         arguments += self.compute.to_flags()
-        return {
-            "benchmark": self.task_name,
-            "preset": self.preset,
-            "protocol": self.protocol,
-            "command": " ".join(arguments),
-        }
+        return Origin(self.task_name, self.preset, self.protocol, " ".join(arguments))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from cida import distributed
 from cida.cli.arguments import check_counts, check_methods, check_name, check_seed
 from cida.cli.bars import runs_bar
 from cida.cli.output import folder_contents, print_json
-from cida.cli.unfinished import check_checkpoint_seconds
 from cida.experiments.data_command import fetch_dataset
 from cida.experiments.jobs import Job, JobResult, run_jobs, single_threaded
 from cida.experiments.publish import Publisher
@@ -24,6 +23,7 @@ from cida.experiments.registry import EXPERIMENTS
 from cida.experiments.runner import ResumeOptions
 from cida.experiments.spec import ComputeConfig, Experiment, PreparationRequest, TaskSpec
 from cida.io.files import exclusive_lock
+from cida.runs.run_folder import check_checkpoint_seconds
 
 __all__ = ["Reproduce"]
 

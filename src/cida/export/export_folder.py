@@ -12,11 +12,12 @@ import numpy as np
 
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.loading import MODEL_FILE_NAME, RUN_FILE_NAME
 from cida.estimators.saving import library_versions
 from cida.export.model_card import CITATION, ExportedModel, model_card
 from cida.export.signature import build_onnx_inputs
 from cida.io.files import atomic_new_folder
+from cida.runs.records import RunRecord
+from cida.runs.run_folder import EVENTS_FILE, MODEL_FILE, RunFolder
 from cida.version import __version__
 
 __all__ = ["check_empty_folder", "export_folder"]
@@ -50,14 +51,15 @@ def check_empty_folder(folder: Path) -> None:
 def _write_weights(exported: ExportedModel, temp_folder: Path) -> None:
     model: Any = exported.model
     if isinstance(model, CIDAEstimator):
-        model.save(temp_folder / MODEL_FILE_NAME)
+        model.save(temp_folder / MODEL_FILE)
     else:
-        model.save(temp_folder, {})
-        (temp_folder / "events.jsonl").unlink()  # of a model from a file there are none
-    if exported.record:
-        _write_json(temp_folder / RUN_FILE_NAME, dict(exported.record))
-    if exported.result:
-        _write_json(temp_folder / "row.json", dict(exported.result))
+        model.save(temp_folder, exported.record or RunRecord("table", ""))
+        (temp_folder / EVENTS_FILE).unlink()  # of a model from a file there are none
+    run_folder = RunFolder(temp_folder)
+    if exported.record is not None and exported.record.table is None:
+        run_folder.write_record(exported.record)
+    if exported.result is not None:
+        run_folder.write_result(exported.result)
 
 
 def _model_metadata(exported: ExportedModel, temp_folder: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from cida.estimators.classifier import CIDAClassifier
 from cida.estimators.saving import library_versions
 from cida.export.signature import INPUT_FORMATS, build_onnx_inputs
 from cida.networks import network_config
+from cida.runs.records import RunRecord, RunResult
 from cida.runs.snapshot import Snapshot
 from cida.version import __version__
 
@@ -64,8 +65,8 @@ class ExportedModel:
     """A model, and what its run left beside it: run.json, row.json and the view, where they are."""
 
     model: CIDAEstimator | TableModel
-    record: Mapping[str, Any] = field(default_factory=dict)
-    result: Mapping[str, Any] = field(default_factory=dict)
+    record: RunRecord | None = None
+    result: RunResult | None = None
     snapshot: Snapshot | None = None
 
     @property
@@ -78,10 +79,19 @@ class ExportedModel:
         """What the model tells, or the run that it is of."""
         if not isinstance(self.model, CIDAEstimator):
             return f"{self.model.label} along {', '.join(self.model.index)}"
-        if "world" in self.record:
-            method = self.record.get("title", self.record.get("method", ""))
-            return f"{self.record['world']}, {method}"
+        if self.record is not None:
+            return f"{self.record.task}, {self.record.title or self.record.method}"
         return type(self.model).__name__
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The packages that the model was trained with, as far as the run recorded them."""
+        return library_versions() if self.record is None else self.record.versions
+
+    def messages(self, topic: str) -> Sequence[str]:
+        """What the fit of a user's own table printed on this topic."""
+        fit = self.record.fit if self.record is not None else None
+        return fit.messages.get(topic, ()) if fit is not None else ()
 
     @property
     def index_names(self) -> tuple[str, ...]:
@@ -146,15 +156,15 @@ def _about(exported: ExportedModel) -> Iterator[str]:
     training_note = "was trained on labelled rows alone"
     if model.summary_.is_adaptive:
         training_note = "was adapted along a continuous index to rows without labels"
-    version = _escape_markdown(record.get("versions", library_versions()).get("cida", "unknown"))
+    version = _escape_markdown(exported.versions.get("cida", "unknown"))
     yield f"A `{type(model).__name__}` of cida {version}: it predicts {task}, and {training_note}."
     yield ""
-    if "method" in record:
-        yield f"- method: {_escape_markdown(str(record['method']))}"
+    if record is not None:
+        yield f"- method: {_escape_markdown(record.method)}"
     if len(exported.estimators) > 1:
         yield f"- the mean of {len(exported.estimators)} models with a seed each"
-    elif "seed" in record:
-        yield f"- seed: {record['seed']}"
+    elif record is not None:
+        yield f"- seed: {record.seed}"
     yield f"- steps of training: {model.n_steps_}"
     yield f"- space of the index: `{model.space_!r}`"
     if isinstance(model, CIDAClassifier):
@@ -164,16 +174,16 @@ def _about(exported: ExportedModel) -> Iterator[str]:
 
 def _data(exported: ExportedModel) -> Iterator[str]:
     record, fit_summary = exported.record, exported.estimators[0].summary_
-    if "data" in record:
-        yield f"- fingerprint: `{str(record['data']).replace('`', ' ')}`"
+    if record is not None and record.data:
+        yield f"- fingerprint: `{record.data.replace('`', ' ')}`"
     if fit_summary.n_source_rows is not None:
         yield (
             f"- trained on: {fit_summary.n_source_rows:,} rows with labels, "
             f"{fit_summary.n_target_rows:,} without"
         )
-    for line in record.get("words", {}).get("understood", ()):
+    for line in exported.messages("data"):
         yield f"- {_escape_markdown(line)}"
-    if record.get("oracle"):
+    if record is not None and record.is_oracle:
         yield "- an oracle: trained on the labels of all rows, those of the target too"
     else:
         yield f"- {NO_TARGET_LABELS}"
@@ -208,21 +218,18 @@ def _ranges(exported: ExportedModel) -> Iterator[str]:
 
 
 def _figures(exported: ExportedModel) -> Iterator[str]:
-    result_lines = exported.record.get("words", {}).get("came_to", ())
+    result_lines = exported.messages("results")
     yield from (f"- {_escape_markdown(line)}" for line in result_lines)
-    if not result_lines:
-        scores = exported.record.get("figures", {}).get("scores", {})
-        yield from (f"- held-out source, {name}: {score:.3g}" for name, score in scores.items())
     result = exported.result
-    if not result:
+    if result is None:
         return
-    number_format = ".1%" if _is_accuracy(result) else ".4g"
-    for part in ("source", "target"):
-        yield f"- {part}: {result[f'{part}_accuracy']:{number_format}}"
+    is_accuracy = result.metric == "accuracy"
+    for part, score in (("source", result.source_score), ("target", result.target_score)):
+        yield f"- {part}: {score:.1%}" if is_accuracy else f"- {part}: {result.metric} {score:.4g}"
     yield ""
     yield "Measured on a benchmark whose target labels are known, and used for scoring alone."
-    cells = result.get("by_index", ())
-    if cells and _is_accuracy(result) and len(cells) <= MAX_SCORE_TABLE_ROWS:
+    cells = result.by_index
+    if cells and is_accuracy and len(cells) <= MAX_SCORE_TABLE_ROWS:
         yield ""
         yield from _cells(cells)
 
@@ -236,23 +243,20 @@ def _cells(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _trust(exported: ExportedModel) -> Iterator[str]:
-    trust = exported.record.get("trust", {})
-    lines = list(trust.get("certificate", ()))
+    lines = exported.messages("certificate")
     yield from (f"- {_escape_markdown(line)}" for line in lines)
     if not lines:
         yield "- No certificate of alignment was made for this run."
-    faults = trust.get("faults")
-    if faults is None:
-        diagnoses = [finding for model in exported.estimators for finding in model.diagnoses_]
-        faults = list(dict.fromkeys(str(finding) for finding in diagnoses))
+    diagnoses = [each for model in exported.estimators for each in model.diagnoses_]
+    faults = list(dict.fromkeys(str(diagnosis) for diagnosis in diagnoses))
     yield from (f"- the doctor says: {_escape_markdown(line)}" for line in faults)
     if not faults:
-        was_examined = "words" in exported.record or exported.estimators[0].summary_.is_complete
+        was_examined = exported.estimators[0].summary_.is_complete
         verdict = (
             "found nothing amiss in training" if was_examined else "did not look at this model"
         )
         yield f"- the doctor {verdict}."
-    for line in exported.record.get("words", {}).get("warnings", ()):
+    for line in exported.messages("warnings"):
         yield f"- {_escape_markdown(line)}"
 
 
@@ -291,7 +295,7 @@ def _loading(exported: ExportedModel, folder: str) -> Iterator[str]:
 def _versions(exported: ExportedModel) -> Iterator[str]:
     yield "| package | trained with |"
     yield "|---|---|"
-    for name, version in exported.record.get("versions", library_versions()).items():
+    for name, version in exported.versions.items():
         yield f"| {_escape_markdown(name)} | {_escape_markdown(version)} |"
 
 
@@ -314,12 +318,6 @@ def _format_date(days: float) -> str:
 def _format_index(value: Any) -> str:
     numbers = value if isinstance(value, list) else [value]
     return ", ".join(f"{number:.4g}" for number in numbers)
-
-
-def _is_accuracy(result: Mapping[str, Any]) -> bool:
-    """Whether the figures are accuracies; those of a regression may be anything."""
-    scores = [result.get(name) for name in ("source_score", "target_score")]
-    return all(isinstance(value, float | int) and 0 <= value <= 1 for value in scores)
 
 
 def _escape_markdown(text: str) -> str:

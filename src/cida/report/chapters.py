@@ -130,9 +130,9 @@ def group_runs(runs: Iterable[Run]) -> list[Chapter]:
     """All runs in order; the same seed of the same recipe must not be there twice."""
     groups: dict[tuple[str, str, str], list[Run]] = {}
     for run in runs:
-        experiment = "" if run.is_user_table else run.benchmark.partition("/")[0]
-        preset, protocol = (str(run.origin.get(name, "")) for name in ("preset", "protocol"))
-        groups.setdefault((experiment, preset, protocol), []).append(run)
+        experiment = "" if run.is_user_table else run.task.partition("/")[0]
+        origin = run.record.origin
+        groups.setdefault((experiment, origin.preset, origin.protocol), []).append(run)
     return [_chapter(*key, mine) for key, mine in groups.items()]
 
 
@@ -140,7 +140,7 @@ def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -
     is_user_table = runs[0].is_user_table
     by_task: dict[str, list[Run]] = {}
     for run in runs:
-        by_task.setdefault(_user_task_key(run) if is_user_table else run.benchmark, []).append(run)
+        by_task.setdefault(_user_task_key(run) if is_user_table else run.task, []).append(run)
     folder = _manifest_folder(runs)
     manifest = Manifest.load(folder) if folder is not None else None
     task_records = {task.name: task for task in manifest.tasks} if manifest is not None else {}
@@ -165,7 +165,7 @@ def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -
         tasks,
         manifest if is_complete else None,
         folder,
-        is_simulated=any(run.record.get("is_simulated", False) for run in runs),
+        is_simulated=any(run.record.is_simulated for run in runs),
     )
 
 
@@ -188,14 +188,16 @@ def _manifest_folder(runs: Sequence[Run]) -> Path | None:
 
 def _user_task_key(run: Run) -> str:
     """Runs of `cida fit` can be compared if file, label and index are the same."""
-    table = run.record.get("table", {})
-    return json.dumps([run.record.get("data"), table.get("label"), table.get("index")])
+    fit = run.record.fit
+    assert fit is not None
+    return json.dumps([run.record.data, fit.label, fit.index_names])
 
 
 def _user_table_task(runs: Sequence[Run], all_runs: Sequence[Run]) -> TaskView:
     """The runs of one table in the order given; of several each has the name of its folder."""
-    table = runs[0].record.get("table", {})
-    title = f"{table.get('label', '')} along {', '.join(table.get('index', ()))}"
+    fit = runs[0].record.fit
+    assert fit is not None
+    title = f"{fit.label} along {', '.join(fit.index_names)}"
     methods: list[MethodView] = []
     for run in runs:
         n_earlier = sum(method.runs[0].method == run.method for method in methods)

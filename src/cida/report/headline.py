@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
 from cida.report.chapters import Chapter, TaskView
 from cida.report.parts import Section, render_details, render_list, render_note, render_table
 from cida.report.result_tables import ResultLine, build_result_lines, build_table
 from cida.report.runs import Run
 from cida.report.task_tables import build_detail_table, build_paper_table, transpose_table
-from cida.report.trust import DEPENDENCE_PREFIXES, NO_DEPENDENCE_PREFIXES, format_mean_expected
+from cida.report.trust import find_dependence, format_mean_expected
 from cida.runs.records import TableLine
 
 __all__ = ["build_results_section", "render_best_method"]
@@ -116,15 +115,17 @@ def _build_user_tables_section(chapter: Chapter) -> Section:
     for task in chapter.tasks:
         for method in task.methods:
             run = method.runs[0]
+            fit = run.record.fit
+            assert fit is not None
             lines.append(
                 {
                     "run" if len(chapter.runs) > 1 else "method": method.title,
                     **({"task": task.title} if len(chapter.tasks) > 1 else {}),
-                    "seeds": str(run.record.get("seeds", "")),
-                    "rows": _format_count(run.record.get("rows")),
-                    "source rows": _format_count(run.record.get("source_rows")),
-                    "held-out source": _format_held_out(run.record.get("figures")),
-                    "does z tell the index?": _verdict(run),
+                    "seeds": str(fit.n_models),
+                    "rows": f"{fit.n_rows:,}",
+                    "source rows": f"{fit.n_source_rows:,}",
+                    "held-out source": _format_scores(fit.scores),
+                    "does z tell the index?": _VERDICTS[find_dependence(fit.certificate)],
                     "expected on the target": _format_expected(run),
                 }
             )
@@ -132,24 +133,14 @@ def _build_user_tables_section(chapter: Chapter) -> Section:
     return Section("Results", html, tables={"results": lines})
 
 
-def _format_count(number: Any) -> str:
-    return f"{number:,}" if isinstance(number, int) else ""
+_VERDICTS = {True: "yes", False: "none found", None: "not known"}
 
 
-def _format_held_out(figures: Any) -> str:
-    scores: Mapping[str, float] = figures.get("scores", {}) if isinstance(figures, dict) else {}
+def _format_scores(scores: Mapping[str, float]) -> str:
     if "accuracy" in scores:
         return f"{100 * scores['accuracy']:.1f} %"
     text = f"error {scores['rmse']:.4g}" if "rmse" in scores else ""
     return f"{text}, R² {scores['r2']:.3f}" if "r2" in scores else text
-
-
-def _verdict(run: Run) -> str:
-    sentences = run.record.get("trust", {}).get("certificate", [])
-    first = str(sentences[0]) if sentences else ""
-    if first.startswith(DEPENDENCE_PREFIXES):
-        return "yes"
-    return "none found" if first.startswith(NO_DEPENDENCE_PREFIXES) else "not known"
 
 
 def _format_expected(run: Run) -> str:

@@ -21,12 +21,13 @@ from cida.report.repeat import build_provenance_section
 from cida.report.runs import Run, RunCollection
 from cida.report.svg import Chart
 from cida.report.trust import (
+    Certificates,
     CertificateScope,
-    CertificateTexts,
     build_certificate_section,
     build_doctor_section,
     build_expected_score_section,
     certify_runs,
+    run_verdict,
     select_runs_to_certify,
 )
 from cida.report.words import SIMULATED_NOTICE
@@ -122,10 +123,10 @@ def render_report(
     chapters = group_runs(runs)
     runs_to_certify = select_runs_to_certify(chapters, certificate_scope)
     on_start(len(runs_to_certify))
-    certificate_texts = certify_runs(runs_to_certify, on_certificate)
+    certificates = certify_runs(runs_to_certify, on_certificate)
     builder = _PageBuilder()
     for chapter in chapters:
-        _write_chapter(builder, chapter, certificate_texts, is_only_chapter=len(chapters) == 1)
+        _write_chapter(builder, chapter, certificates, is_only_chapter=len(chapters) == 1)
     if builder.explorer_chars:
         builder.body.append(render_assets())
     name = title or _title(chapters)
@@ -137,9 +138,7 @@ def render_report(
         body="\n".join(builder.body),
         script=read_asset("page.js"),
     )
-    return Page(
-        page, builder.figures, builder.tables, _terminal_verdicts(chapters, certificate_texts)
-    )
+    return Page(page, builder.figures, builder.tables, _terminal_verdicts(chapters, certificates))
 
 
 def _title(chapters: Sequence[Chapter]) -> str:
@@ -155,7 +154,12 @@ def _lead(chapters: Sequence[Chapter], runs: RunCollection) -> str:
     if len(chapters) > 1:
         names = "; ".join(_chapter_name(chapter) for chapter in chapters)
         parts.append(f"<p class='lead'>{len(runs)} runs side by side: {escape(names)}.</p>")
-    return "".join(parts) + render_list(runs.skip_messages, "notice")
+    return "".join(parts) + render_list(_skip_messages(runs), "notice")
+
+
+def _skip_messages(runs: RunCollection) -> list[str]:
+    folders = runs.incomplete_folders
+    return [f"{folder} is left out: it was cut short; run it again." for folder in folders]
 
 
 def _chapter_name(chapter: Chapter) -> str:
@@ -170,20 +174,19 @@ def _chapter_lead(chapter: Chapter) -> str:
         parts.append(f"<p class='notice'>{escape(SIMULATED_NOTICE)}</p>")
     if chapter.has_user_tables:
         for run in chapter.runs:
-            parts += [f"<p class='notice'>{escape(w)}</p>" for w in _printed_lines(run, "warnings")]
+            parts += [f"<p class='notice'>{escape(w)}</p>" for w in _messages(run, "warnings")]
     return "".join(parts)
 
 
-def _printed_lines(run: Run, name: str) -> list[str]:
+def _messages(run: Run, name: str) -> list[str]:
     """The lines that a run of `cida fit` printed."""
-    sentences = run.record.get("words")
-    return [str(line) for line in sentences.get(name, ())] if isinstance(sentences, dict) else []
+    return [] if run.record.fit is None else run.record.fit.messages.get(name, [])
 
 
 def _write_chapter(
     builder: _PageBuilder,
     chapter: Chapter,
-    certificate_texts: CertificateTexts,
+    certificates: Certificates,
     is_only_chapter: bool,
 ) -> None:
     level = 2
@@ -197,7 +200,7 @@ def _write_chapter(
     builder.add(build_results_section(chapter), level, prefix)
     for task in chapter.tasks:
         if len(chapter.tasks) == 1:
-            _write_task(builder, chapter, task, certificate_texts, level, prefix)
+            _write_task(builder, chapter, task, certificates, level, prefix)
         else:
             anchor = builder.new_anchor(f"{prefix} {task.title}")
             builder.contents.append((level, anchor, task.title))
@@ -205,7 +208,7 @@ def _write_chapter(
             builder.body.append(f'<h{level} id="{anchor}">{escape(task.title)}</h{level}>')
             builder.body.append(f"<p>{best}</p>" if best else "")
             name = f"{prefix} {task.name.rpartition('/')[2]}".strip()
-            _write_task(builder, chapter, task, certificate_texts, level + 1, name)
+            _write_task(builder, chapter, task, certificates, level + 1, name)
     builder.add(_build_figures_section(chapter, level + 1), level, prefix)
     builder.add(build_provenance_section(chapter), level, prefix)
 
@@ -214,7 +217,7 @@ def _write_task(
     builder: _PageBuilder,
     chapter: Chapter,
     task: TaskView,
-    certificate_texts: CertificateTexts,
+    certificates: Certificates,
     level: int,
     prefix: str,
 ) -> None:
@@ -231,7 +234,7 @@ def _write_task(
     builder.add(build_accuracy_section(task, level + 1), level, prefix)
     builder.add(build_expected_score_section(task, level + 1), level, prefix)
     builder.add(build_confusion_section(task, level + 1), level, prefix)
-    builder.add(build_certificate_section(task, certificate_texts, level + 1), level, prefix)
+    builder.add(build_certificate_section(task, certificates, level + 1), level, prefix)
     builder.add(build_doctor_section(task), level, prefix)
     builder.add(build_losses_section(task, level + 1), level, prefix)
     builder.add(build_encodings_section(task, level + 1), level, prefix)
@@ -254,12 +257,12 @@ def _shown_first(task: TaskView) -> list[str]:
 def _build_understood_section(task: TaskView) -> Section | None:
     """What was understood of a user's table, and what training came to, by run."""
     runs = [(method.title, method.runs[0]) for method in task.methods]
-    is_shared = len({tuple(_printed_lines(run, "understood")) for _, run in runs}) == 1
-    parts = [render_list(_printed_lines(runs[0][1], "understood"))] if is_shared else []
+    is_shared = len({tuple(_messages(run, "data")) for _, run in runs}) == 1
+    parts = [render_list(_messages(runs[0][1], "data"))] if is_shared else []
     for title, run in runs:
         lines = [
-            *([] if is_shared else _printed_lines(run, "understood")),
-            *_printed_lines(run, "came_to"),
+            *([] if is_shared else _messages(run, "data")),
+            *_messages(run, "results"),
         ]
         name = f"<p><b>{escape(title)}</b></p>" if len(runs) > 1 else ""
         parts.append(name + render_list(lines) if lines else "")
@@ -315,23 +318,16 @@ def _render_contents(builder: _PageBuilder) -> str:
     return f"<ul>{items}</ul>"
 
 
-def _terminal_verdicts(
-    chapters: Sequence[Chapter], certificate_texts: CertificateTexts
-) -> list[str]:
+def _terminal_verdicts(chapters: Sequence[Chapter], certificates: Certificates) -> list[str]:
     """The verdicts for a terminal: one line a method, and each fault once."""
     lines = []
     for chapter in chapters:
         for task in chapter.tasks:
             for method in task.methods:
                 run = method.runs[0]
-                saved_trust = run.record.get("trust")
-                sentences = (
-                    saved_trust.get("certificate", [])
-                    if isinstance(saved_trust, dict)
-                    else certificate_texts.get(run.folder, [])
-                )
+                verdict = run_verdict(run, certificates)
                 name = f"{method.title}: " if len(task.methods) > 1 else ""
-                lines += [f"{name}{sentences[0]}"] if sentences else []
+                lines += [f"{name}{verdict.sentences[0]}"] if verdict is not None else []
                 faults = dict.fromkeys(
                     str(finding)
                     for one in method.runs

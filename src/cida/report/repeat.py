@@ -24,9 +24,9 @@ def list_provenance(chapter: Chapter) -> list[tuple[str, str]]:
         ("protocol", _protocol(chapter)),
         ("runs", f"{len(runs)}, in {_runs_location(chapter)}"),
         ("seeds", _join_unique(sorted({str(run.seed) for run in runs}, key=int))),
-        ("data fingerprint", _join_unique([_fingerprint(run) for run in runs])),
+        ("data fingerprint", _join_unique([run.record.data for run in runs])),
         ("versions", _join_unique([_versions(run) for run in runs])),
-        ("threads", _join_unique([str(run.record.get("threads", "")) for run in runs])),
+        ("threads", _join_unique([str(run.record.threads) for run in runs])),
     ]
     return [(name, value) for name, value in items if value]
 
@@ -84,21 +84,8 @@ def _join_unique(values: Sequence[str], max_values: int = 6) -> str:
     return ", ".join(unique_values[:max_values]) + rest
 
 
-def _fingerprint(run: Run) -> str:
-    """One for each seed, or of a user's file all that was kept."""
-    data = run.record.get("data", "")
-    if isinstance(data, dict):
-        return ", ".join(f"{name} {value}" for name, value in data.items())
-    return str(data)
-
-
 def _versions(run: Run) -> str:
-    package_versions = run.record.get("versions")
-    return (
-        ", ".join(f"{k} {v}" for k, v in package_versions.items())
-        if isinstance(package_versions, dict)
-        else ""
-    )
+    return ", ".join(f"{name} {version}" for name, version in run.record.versions.items())
 
 
 def _differences(chapter: Chapter) -> list[TableLine]:
@@ -129,8 +116,8 @@ def _run_rows(chapter: Chapter) -> list[TableLine]:
             "run": run.folder.resolve().name,
             "method": run.title if run.is_user_table else method.title,
             "seed": str(run.seed),
-            "data": _fingerprint(run),
-            "command": run.command or "not kept",
+            "data": run.record.data,
+            "command": run.command,
         }
         for task in chapter.tasks
         for method in task.methods

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -32,25 +33,32 @@ from cida.runs.records import TableLine
 from cida.selection.expected_score import ExpectedScore
 
 __all__ = [
-    "DEPENDENCE_PREFIXES",
-    "NO_DEPENDENCE_PREFIXES",
     "CertificateScope",
-    "CertificateTexts",
+    "Certificates",
+    "Verdict",
     "build_certificate_section",
     "build_doctor_section",
     "build_expected_score_section",
     "certify_runs",
+    "find_dependence",
     "format_mean_expected",
+    "run_verdict",
     "select_runs_to_certify",
 ]
 
 Array = np.ndarray[Any, Any]
 CertificateScope = Literal["every", "few", "none"]
-CertificateTexts = Mapping[Path, Sequence[str]]  # the words on the run in each folder
 
-# How verdicts begin, and how those in older runs do.
-DEPENDENCE_PREFIXES = "The encoding still tells", "z depends on"
-NO_DEPENDENCE_PREFIXES = "The encoding shows no trace", "No dependence"
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a dependence of z on u was found, None if it was not tested, and the sentences."""
+
+    is_dependent: bool | None
+    sentences: Sequence[str]
+
+
+Certificates = Mapping[Path, Verdict]  # of the run in each folder
 
 
 # --- the certificate -----------------------------------------------------------------------------
@@ -76,16 +84,29 @@ def select_runs_to_certify(chapters: Sequence[Chapter], scope: CertificateScope)
 
 def certify_runs(
     runs: Sequence[Run], on_run: Callable[[Run], None] = lambda run: None
-) -> CertificateTexts:
-    """The certificate's words on the rows that each run shows; ``watch`` hears of each."""
-    texts = {}
+) -> Certificates:
+    """The certificate of the rows that each run shows; ``watch`` hears of each."""
+    verdicts = {}
     for run in runs:
-        texts[run.folder] = _certify_run(run)
+        verdicts[run.folder] = _certify_run(run)
         on_run(run)
-    return texts
+    return verdicts
 
 
-def _certify_run(run: Run) -> list[str]:
+def find_dependence(certificate: Mapping[str, Any] | None) -> bool | None:
+    """What the record of a certificate says; None where there is none."""
+    return None if certificate is None else bool(certificate["dependence_found"])
+
+
+def run_verdict(run: Run, certificates: Certificates) -> Verdict | None:
+    """The verdict that was kept with a fit, or that was made for the report."""
+    if run.record.fit is None:
+        return certificates.get(run.folder)
+    sentences = run.record.fit.messages.get("certificate", [])
+    return Verdict(find_dependence(run.record.fit.certificate), sentences) if sentences else None
+
+
+def _certify_run(run: Run) -> Verdict:
     snapshot = run.snapshot
     assert snapshot is not None
     assert snapshot.z is not None
@@ -94,36 +115,32 @@ def _certify_run(run: Run) -> list[str]:
     )
     u = torch.from_numpy(snapshot.u)
     try:
-        return certify(
+        certificate = certify(
             snapshot.space, snapshot.z, u, predictions, index_names=snapshot.index_names
-        ).summary()
-    except ValueError as error:  # too few rows, or nothing to tell: the sentence says which
-        return [f"No certificate of alignment: {error}"]
+        )
+    except ValueError as error:  # too few rows, or nothing to test: the sentence says which
+        return Verdict(None, [f"No certificate of alignment: {error}"])
+    return Verdict(certificate.is_dependent, certificate.summary())
 
 
 def build_certificate_section(
-    task: TaskView, certificate_texts: CertificateTexts, level: int
+    task: TaskView, certificates: Certificates, level: int
 ) -> Section | None:
     """Does the encoding still tell u? The verdict of each method, and all that is behind it."""
-    sentences_by_method = {
-        m.key: _certificate_sentences(m.runs[0], certificate_texts) for m in task.methods
-    }
-    if not any(sentences_by_method.values()):
+    optional = {m.key: run_verdict(m.runs[0], certificates) for m in task.methods}
+    verdicts = {key: verdict for key, verdict in optional.items() if verdict is not None}
+    if not verdicts:
         return None
-    main = (
-        task.main_method
-        if sentences_by_method[task.main_method.key]
-        else next(m for m in task.methods if sentences_by_method[m.key])
-    )
+    tested = [m for m in task.methods if m.key in verdicts]
+    main = task.main_method if task.main_method.key in verdicts else tested[0]
     parts = {
         m.key: f"<h{level}>{escape(m.title)}</h{level}>"
-        f"<p>{escape(sentences_by_method[m.key][0])}</p>"
-        + render_details("The whole certificate", render_list(sentences_by_method[m.key][1:]))
-        for m in task.methods
-        if sentences_by_method[m.key]
+        f"<p>{escape(verdicts[m.key].sentences[0])}</p>"
+        + render_details("The whole certificate", render_list(verdicts[m.key].sentences[1:]))
+        for m in tested
     }
     others = "".join(part for key, part in parts.items() if key != main.key)
-    without = [m.title for m in task.methods if not sentences_by_method[m.key]]
+    without = [m.title for m in task.methods if m.key not in verdicts]
     note = (
         f"Not looked at here: {', '.join(without)}; cida report looks at all that have an encoding."
         if without
@@ -139,7 +156,7 @@ def build_certificate_section(
     )
     html = (
         render_note(rows_note)
-        + _verdicts(task, sentences_by_method)
+        + _render_verdicts(tested, verdicts)
         + parts[main.key]
         + render_details(task.others_label(len(parts) - 1), others)
         + render_note(note)
@@ -147,32 +164,15 @@ def build_certificate_section(
     return Section("Does the encoding still tell the index?", html)
 
 
-def _verdicts(task: TaskView, sentences_by_method: Mapping[str, Sequence[str]]) -> str:
+def _render_verdicts(methods: Sequence[MethodView], verdicts: Mapping[str, Verdict]) -> str:
     """Of several methods, for which a dependence was found."""
-    dependent = [
-        m.title
-        for m in task.methods
-        if sentences_by_method[m.key]
-        and sentences_by_method[m.key][0].startswith(DEPENDENCE_PREFIXES)
-    ]
-    independent = [
-        m.title
-        for m in task.methods
-        if sentences_by_method[m.key]
-        and sentences_by_method[m.key][0].startswith(NO_DEPENDENCE_PREFIXES)
-    ]
+    dependent = [m.title for m in methods if verdicts[m.key].is_dependent is True]
+    independent = [m.title for m in methods if verdicts[m.key].is_dependent is False]
     if len(dependent) + len(independent) < 2:
         return ""
     parts = [f"found: {', '.join(dependent)}"] if dependent else []
     parts += [f"none found: {', '.join(independent)}"] if independent else []
     return f"<p>A dependence on the index: {escape('; '.join(parts))}.</p>"
-
-
-def _certificate_sentences(run: Run, certificate_texts: CertificateTexts) -> list[str]:
-    saved_trust = run.record.get("trust")
-    if isinstance(saved_trust, dict):
-        return [str(line) for line in saved_trust.get("certificate", [])]
-    return list(certificate_texts.get(run.folder, ()))
 
 
 # --- the doctor ----------------------------------------------------------------------------------

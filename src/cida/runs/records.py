@@ -38,8 +38,12 @@ CHECKPOINT_FOLDER_NAME = "checkpoint"  # of checkpoints, in the folder of an unf
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run comes from; its numbers do not depend on it."""
+    """Where a run comes from; its numbers do not depend on it.
 
+    ``task`` is the name of an experiment's task, such as sleep-intra/shhs.
+    """
+
+    task: str = ""
     preset: str = ""
     protocol: str = ""
     command: str = ""
@@ -68,16 +72,15 @@ class FitRecord:
 class RunRecord:
     """What was run: enough to do it again, and to know that two runs are the same.
 
-    ``task`` names the data; ``data`` is their fingerprint, of a file one for each part of it.
-    ``fit`` is there for a user's own table alone, and ``table`` is what its model needs to read
-    rows of it.
+    ``task`` names the data and ``data`` is their fingerprint. ``fit`` is there for a user's own
+    table alone, and ``table`` is what its model needs to read rows of it.
     """
 
     task: str
     method: str
     seed: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
-    data: str | dict[str, Any] = ""
+    data: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     threads: int = 1
     title: str = ""

@@ -22,7 +22,17 @@ from cida.runs.snapshot import SNAPSHOT_FILE, Snapshot, load_snapshot
 from cida.training import Event, resumable
 from cida.training.checkpointing import CHECKPOINT_INTERVAL_SECONDS
 
-__all__ = ["MODEL_FILE", "RECORD_FILE", "RESULT_FILE", "RunFolder", "check_checkpoint_seconds"]
+__all__ = [
+    "EVENTS_FILE",
+    "MODEL_FILE",
+    "RECORD_FILE",
+    "RESULT_FILE",
+    "RunFolder",
+    "check_checkpoint_seconds",
+    "find_run_folders",
+    "has_table_model",
+    "read_fitted_runs",
+]
 
 RECORD_FILE = "run.json"
 RESULT_FILE = "row.json"
@@ -211,6 +221,25 @@ class RunFolder:
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """Write the rows that a report shows."""
         snapshot.save(self.path / SNAPSHOT_FILE)
+
+
+def read_fitted_runs(path: Path) -> Iterator[FittedRun]:
+    """The training in a model file, or all trainings of a run's folder."""
+    if path.is_file():
+        yield read_fitted_run(str(path), path)
+        return
+    folder = RunFolder.open(path)
+    if not folder.model_files:
+        raise ValueError(
+            f"RUN is {path}, which kept no {MODEL_FILE}; methods of scikit-learn have no game to "
+            "examine."
+        )
+    yield from folder.fitted_runs()
+
+
+def has_table_model(path: Path) -> bool:
+    """Whether this is the folder of a run of a user's own table."""
+    return (path / RECORD_FILE).is_file() and RunFolder(path).record.table is not None
 
 
 def find_run_folders(path: Path) -> list[Path]:

@@ -84,7 +84,7 @@ def test_the_report_tells_protocol_command_and_methods_and_fetches_nothing(whole
 def test_a_run_tells_the_networks_it_was_made_with(whole):
     words = json.loads((whole / "histogram-seed0" / "run.json").read_text())
     settings = words["settings"]
-    assert words["world"] == "rotating-digits"
+    assert words["task"] == "rotating-digits"
     assert settings["steps"] == 3
     assert settings["networks"]["size"] == 12
 

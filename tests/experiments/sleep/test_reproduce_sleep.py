@@ -260,7 +260,8 @@ def test_what_cannot_be_predicted_is_one_sentence_and_exit_code_2(
     signals = [edfio.EdfSignal(np.arange(600.0), 10, label=name) for name in ("Nose", "SaO2")]
     edfio.Edf(signals).write(tmp_path / "nose.edf")
     (tmp_path / "text.edf").write_text("not a recording\n" * 100)
-    runs = {"": None, "sine": '{"world": "sine"}', "list": "[]", "garbled": "{",
+    sine = '{"schema": 2, "task": "sine", "method": "cida"}'
+    runs = {"": None, "sine": sine, "list": "[]", "garbled": "{",
             "lost": (whole / RUNS[1] / "run.json").read_text()}  # fmt: skip
     for name, text in runs.items():
         if text is not None:

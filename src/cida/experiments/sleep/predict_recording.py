@@ -15,13 +15,14 @@ from rich.console import Console
 from cida import CidaWarning
 from cida.errors import did_you_mean_file
 from cida.estimators import CIDAClassifier
-from cida.estimators.loading import load, read_run_record
+from cida.estimators.loading import load
 from cida.experiments.sleep import STAGE_CLASSES, read_signal
 from cida.experiments.sleep.recording_errors import require_packages
 from cida.experiments.sleep.signals import SEGMENT_SECONDS
 from cida.experiments.sleep.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
 from cida.experiments.sleep.studies import BELT_ALIASES
 from cida.io.files import write_atomically
+from cida.runs.run_folder import RunFolder
 
 __all__ = ["load_sleep_model", "predict_recording"]
 
@@ -64,7 +65,7 @@ def predict_recording(
 def load_sleep_model(folder: Path) -> CIDAClassifier:
     """The classifier of a run of a sleep experiment."""
     try:
-        task_name = read_run_record(folder).get("world")
+        task_name = RunFolder.open(folder).record.task
     except FileNotFoundError:
         raise ValueError(
             f"RUN is {folder}, which has no run.json; give the folder of one run, such as "
