@@ -115,7 +115,7 @@ def test_digits_come_turned_by_u_and_are_left_turned_by_the_learned_angle(
     assert float(dial.get_attribute("aria-valuenow")) == 90
     frame = look.pixels(page, ".ex-digits")
     assert alike(tile(frame, 6, 0), np.rot90(upright)) > 0.97  # anticlockwise
-    turned = digits_view.turned
+    turned = digits_view.rotated_images
     angle = turned.angle[0, list(turned.stops).index(90)]
     left = rotate(upright, 90 + angle, reshape=False, order=1)
     assert alike(tile(frame, 6, 1), left) > 0.95
@@ -157,7 +157,7 @@ def test_where_nobody_knows_it_says_so_or_what_is_expected(look, open_file, page
 
 def test_dates_are_dates_on_the_slider(open_file, page_of, circle_views):
     view = circle_views["Default"]
-    dated = replace(view, u=np.round(19000 + 700 * view.u), dates=(True,), plane=None)
+    dated = replace(view, u=np.round(19000 + 700 * view.u), is_date=(True,), plane=None)
     page = open_file(page_of("dates", {"Default": dated}))
     slider = page.get_by_role("slider")
     slider.focus()

@@ -346,12 +346,15 @@ def test_bad_words_for_predict_are_one_sentence(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"schema": 2, "task": "sine", "method": "cida"}', "a run of sine; tables are predicted by runs of cida fit."),
+        (
+            '{"schema": 2, "task": "sine", "method": "cida"}',
+            "a run of sine; tables are predicted by runs of cida fit.",
+        ),
         ("{", "run.json cannot be read ("),
         ("[]", "run.json is not as cida writes it (it is [], which is no object)."),
         (
             '{"schema": 2, "task": "table", "method": "auto", "table": {}}',
-            "run.json is not as cida writes it (it is None, which is no object).",
+            "run.json is not as cida writes it (it has no 'label').",
         ),
     ],
 )

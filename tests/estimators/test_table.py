@@ -11,6 +11,7 @@ import pytest
 from cida.estimators.table import TableModel, encode_rows, hold_out
 from cida.estimators.table_figures import compute_table_figures
 from cida.estimators.table_networks import encoder_input_shape
+from cida.runs.records import RunRecord
 from cida.tables import ColumnRoles, open_table, read_table
 
 QUICK = {"steps": 10, "discriminator": "l2"}
@@ -69,7 +70,7 @@ def test_labels_that_are_held_out_or_in_the_target_change_nothing(path, tmp_path
 
 def test_a_saved_model_predicts_the_same(path, tmp_path):
     model, data, x, _ = fit(path, tmp_path, seeds=(3, 4))
-    model.save(tmp_path, {"method": "cida"})
+    model.save(tmp_path, RunRecord("table", "cida"))
     again = TableModel.load(tmp_path)
     np.testing.assert_array_equal(again.predict(x, data.u), model.predict(x, data.u))
     assert (again.schema, again.space, again.classes) == (model.schema, model.space, model.classes)

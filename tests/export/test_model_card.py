@@ -109,7 +109,8 @@ def test_figures_of_a_benchmark_are_told_with_how_they_were_measured(model):
     assert "- target: 90.0%" in card
     assert "| 0 | 12 | 91.0% | 40 |" in card
     assert "used for scoring alone" in card
-    card = model_card(ExportedModel(model, RunRecord("hours", "cida"), replace(result, metric="r2")))
+    regression = replace(result, metric="r2")
+    card = model_card(ExportedModel(model, RunRecord("hours", "cida"), regression))
     assert "- target: r2 0.9" in card
 
 

@@ -23,6 +23,7 @@ from cida.experiments.sleep.stages import read_stages, write_stages
 from cida.experiments.sleep.studies import BELT_ALIASES, INDEX_NAMES
 from cida.export.export_folder import export_folder
 from cida.report import Manifest, read_runs, render_report
+from cida.runs.records import Origin
 from cida.tables import open_table, read_table
 
 ROWS = 60

@@ -9,7 +9,8 @@ import pytest
 from cida.cli import main
 from cida.datasets import make_circle
 from cida.estimators import CidaWarning
-from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, ToyTaskData
+from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, make_toy_data
+from cida.experiments.registry import EXPERIMENTS
 from cida.experiments.runner import run_recipe
 from cida.report import Manifest, read_runs
 from cida.runs.records import Origin
@@ -97,7 +98,7 @@ def read_page():
 def play(folder, methods=METHODS, seeds=SEEDS, steps=25):
     """Runs of the demo's recipes on a small Circle, as the demo makes them."""
     for seed in seeds:
-        sample = ToyTaskData(make_circle(n_per_domain=20, seed=seed))
+        sample = make_toy_data(make_circle(n_per_domain=20, seed=seed))
         for name in methods:
             origin = Origin("circle", "demo", "", f"cida demo {name}")
             recipe = DEMO_RECIPES[name].with_settings(steps=steps)
@@ -113,8 +114,15 @@ def circle_folder(tmp_path_factory):
         play(folder)
     names = sorted(path.name for path in folder.iterdir())
     (folder / "picture.svg").write_text("<svg>picture</svg>")
+    experiment = EXPERIMENTS["circle"]
     Manifest(
-        names, "cida demo --seeds 2", "training points", figures={"A <title>": "picture.svg"}
+        runs=names,
+        command="cida demo --seeds 2",
+        protocol="training points",
+        experiment=experiment.name,
+        text=experiment.text,
+        tasks=tuple(task.record for task in experiment.tasks),
+        figures={"A <title>": "picture.svg"},
     ).save(folder)
     return folder
 

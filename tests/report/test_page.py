@@ -251,7 +251,7 @@ def test_runs_of_several_kinds_are_chapters_side_by_side(
     page = page_of(read_runs([circle_folder, other, ward_folder]))
     read_page(page.html)
     assert headings(page.html) == [
-        "Circle, preset demo", "Circle, preset paper", "Models of your own table",
+        "Circle, preset demo", "circle, preset paper", "Models of your own table",
     ]  # fmt: skip
     assert {"circle-preset-demo-results", "models-of-your-own-table-results"} <= set(page.tables)
     assert "8 runs side by side" in page.html

@@ -70,7 +70,7 @@ def test_markdown_is_a_head_a_rule_and_a_row_a_method():
 
 
 def turned_row(method, seed, *accuracies):
-    by_index = [{"lo": 45.0 * k, "accuracy": accuracy} for k, accuracy in enumerate(accuracies)]
+    by_index = [{"lo": 45.0 * k, "score": accuracy} for k, accuracy in enumerate(accuracies)]
     target = sum(accuracies[1:]) / (len(accuracies) - 1)
     return RunResult(method, seed, accuracies[0], target, 0.5, by_index, 1.0)
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from cida.report import Manifest, read_runs
+from cida.report import read_runs
 from cida.report.chapters import group_runs
 
 
@@ -100,7 +100,8 @@ def test_a_story_is_told_of_all_its_runs_or_not_at_all(circle_folder):
 def test_simulated_people_are_so_also_in_a_report_of_one_run(circle_folder, tmp_path):
     shutil.copytree(circle_folder, tmp_path / "all")
     assert not group_runs(read_runs([tmp_path / "all/cida-seed100"]))[0].is_simulated
-    Manifest(is_simulated=True).save(tmp_path / "all")
+    record = tmp_path / "all/cida-seed100/run.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "is_simulated": True}))
     assert group_runs(read_runs([tmp_path / "all/cida-seed100"]))[0].is_simulated
 
 
@@ -152,7 +153,7 @@ def test_a_damaged_file_is_one_sentence_that_names_it(
 def test_a_damaged_story_is_one_sentence(circle_folder, tmp_path):
     shutil.copytree(circle_folder, tmp_path / "all")
     (tmp_path / "all/manifest.json").write_text('{"schema": 1, "nonsense": 2}')
-    with pytest.raises(ValueError, match=r"story\.json is damaged"):
+    with pytest.raises(ValueError, match=r"manifest\.json is damaged"):
         group_runs(read_runs([tmp_path / "all"]))
 
 

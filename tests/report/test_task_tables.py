@@ -2,14 +2,14 @@
 
 import pytest
 
-from cida.experiments.spec import TaskSpec
+from cida.methods import METHODS
 from cida.report.task_tables import (
     build_detail_table,
     build_paper_table,
     summarize_categorical_wins,
     transpose_table,
 )
-from cida.runs.records import PublishedScore, RunResult
+from cida.runs.records import PublishedScore, RunResult, TaskRecord
 
 TITLES = {
     "source-only": "Source-Only", "dann": "DANN", "histogram": "Histogram head",
@@ -19,7 +19,7 @@ TITLES = {
 
 def task(name, title, **records):
     found = {m: PublishedScore(accuracy, "target", "a story") for m, accuracy in records.items()}
-    return TaskSpec(name, None, (), {}, {}, 1, 1, 1, published_scores=found, title=title)
+    return TaskRecord(name, title, published_scores=found)
 
 
 YOUNG = task("s/young", "Young → old", dann=0.771, pcida=0.806)
@@ -28,7 +28,16 @@ OLD = task("s/old", "Old → young")
 
 def row(task, method, target, seed=0, source=0.9, seconds=1.0, more=None):
     return RunResult(
-        method, seed, source, target, 0.5, [], seconds, extra_metrics=more, task=task.name
+        method,
+        seed,
+        source,
+        target,
+        0.5,
+        [],
+        seconds,
+        extra_metrics=more,
+        task=task.name,
+        role=METHODS[method].role,
     )
 
 

@@ -328,7 +328,7 @@ def _certify(
         certificate = certify_table(model, data, x)
     except ValueError as error:  # too few rows, or nothing to test: the sentence says which
         return None, [f"No certificate of alignment: {error}"]
-    return certificate.to_dict(), certificate.summary()
+    return {"dependence_found": certificate.is_dependent}, certificate.summary()
 
 
 @dataclass(frozen=True)

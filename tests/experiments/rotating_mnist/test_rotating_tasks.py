@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from cida.experiments.published import PUBLISHED_SCORES
 from torch import nn
 
 from cida.experiments.jobs import Job
-from cida.experiments.published import PUBLISHED_SCORES
 from cida.experiments.rotating_mnist.rotating_dataset import Digits
 from cida.experiments.rotating_mnist.rotating_tasks import (
     ROTATING_DIGITS,

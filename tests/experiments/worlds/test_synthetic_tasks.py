@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cida.experiments.worlds.world_figures import (
+    draw_figures,
+    plot_accuracy_by_index,
+    plot_score_matrix,
+)
 from sklearn.metrics import r2_score
 
 from cida.datasets import make_circle, make_drifting_regression, make_plane, make_rotating_moons
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.spec import METHODS, build_recipes
 from cida.experiments.worlds.synthetic_tasks import SYNTHETIC_TASKS, SyntheticTaskData
-from cida.experiments.worlds.world_figures import (
-    draw_figures,
-    plot_accuracy_by_index,
-    plot_score_matrix,
-)
 from cida.runs.records import RunResult
 
 TASKS = [benchmark.name for benchmark in SYNTHETIC_TASKS]
