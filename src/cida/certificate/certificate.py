@@ -242,7 +242,26 @@ def certify_or_decline(
     predicted: Array | None = None,
     index_names: Sequence[str] | None = None,
 ) -> Certificate:
-    """As `certify`, but rows that cannot be tested give a certificate whose verdict says why."""
+    """Do as `certify`, but return a certificate with the reason where rows cannot be tested.
+
+    Parameters
+    ----------
+    space : Space
+        The fitted space of the index.
+    z : ndarray of shape (rows, columns)
+        Encodings.
+    u : Tensor of shape (rows, width)
+        Raw index values.
+    predicted : ndarray of shape (rows,), optional
+        Predicted classes or numbers.
+    index_names : sequence of str, optional
+        Names of the index columns.
+
+    Returns
+    -------
+    Certificate
+        Its verdict says whether and why nothing was tested.
+    """
     try:
         return certify(space, z, u, predicted, index_names=index_names)
     except UncertifiableError as error:
