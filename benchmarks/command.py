@@ -25,7 +25,7 @@ from benchmarks.seeds import seed_figures
 from benchmarks.steps import step_figures
 from benchmarks.tables import table_figures
 from cida.errors import did_you_mean
-from cida.estimators.saving import library_versions
+from cida.estimators.model_file import library_versions
 from cida.io.files import write_atomically
 
 __all__ = ["SECTIONS", "Section", "SpeedSuite", "main"]

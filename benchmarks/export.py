@@ -16,9 +16,6 @@ import torch
 
 from benchmarks.measure import Effort, Measurement
 from cida.estimators import CIDAClassifier, CidaWarning
-from cida.estimators.base import CIDAEstimator
-from cida.estimators.table import TableModel, encode_rows, hold_out
-from cida.estimators.table_predictor import TablePredictor
 from cida.experiments.recipe_networks import ImageNetworks, SignalNetworks
 from cida.export.onnx_check import make_synthetic_rows, open_session
 from cida.export.onnx_export import export_onnx
@@ -26,7 +23,6 @@ from cida.export.onnx_graph import EstimatorGraph, TableGraph
 from cida.export.signature import OnnxInput, build_onnx_inputs
 from cida.networks import Convolution
 from cida.spaces import Line, Periodic, Space
-from cida.tables import ColumnRoles, open_table, open_writer, read_table
 
 __all__ = [
     "EXPORT_BATCH_ROWS",
@@ -122,12 +118,13 @@ def build_models() -> dict[str, Callable[[], Any]]:
 def build_predictors(model: Any) -> Predictors:
     """The model as Python has it, as a bare torch module, and as an ONNX file."""
     rows = make_synthetic_rows(model, EXPORT_BATCH_ROWS, seed=100)
-    graph = EstimatorGraph(model) if isinstance(model, CIDAEstimator) else TableGraph(model)
+    graph_class = EstimatorGraph if model.state_.table is None else TableGraph
+    graph = graph_class(model.state_, model.n_draws)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         export_onnx(model, path)
         running = open_session(path)
-    codes = _encode_categories(rows, build_onnx_inputs(model))
+    codes = _encode_categories(rows, build_onnx_inputs(model.state_))
     return {
         "Python": python_predictor(model, rows),
         "torch module": torch_predictor(graph.eval(), codes),
@@ -149,9 +146,8 @@ def _encode_categories(
 
 def python_predictor(model: Any, rows: Mapping[str, Array]) -> Callable[[int], object]:
     """What a user calls, with all that it checks."""
-    if isinstance(model, TableModel):
-        predictor = TablePredictor(model)
-        return lambda count: predictor.predict_proba({k: v[:count] for k, v in rows.items()})
+    if model.state_.table is not None:
+        return lambda count: model.predict_proba({k: v[:count] for k, v in rows.items()})
     return lambda count: model.predict_proba(rows["X"][:count], domain_index=rows["u"][:count])
 
 
@@ -186,7 +182,7 @@ def _estimator(x: Array, space: Space, networks: Any, rng: np.random.Generator) 
         return model.fit(x.astype(np.float32), y, domain_index=u)
 
 
-def _table_model(rng: np.random.Generator) -> TableModel:
+def _table_model(rng: np.random.Generator) -> CIDAClassifier:
     u = rng.uniform(0, 100, N_TRAINING_ROWS)
     numbers = rng.normal(size=(N_TRAINING_ROWS, 7))
     y = np.where(numbers[:, 0] > 0, "yes", "no").astype(object)
@@ -194,25 +190,7 @@ def _table_model(rng: np.random.Generator) -> TableModel:
     columns |= {f"x{k}": column for k, column in enumerate(numbers.T)}
     columns["x0"] = np.where(rng.random(N_TRAINING_ROWS) < 0.1, np.nan, columns["x0"])
     columns |= {name: rng.choice(["a", "b", "c"], N_TRAINING_ROWS) for name in ("kind", "place")}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with open_writer(folder / "table.parquet") as write:
-            write(columns)
-        data = read_table(open_table(folder / "table.parquet"), ColumnRoles("y", ("u",)))
-        x = np.array(encode_rows(data, folder / "rows"))
-    settings = {"discriminator": "histogram", "steps": 2}
-    return TableModel.fit(
-        data, x, hold_out(data, EXPORT_SEED), settings, (EXPORT_SEED,), _no_callbacks
-    )
-
-
-class _NoCallbacks:
-    def __enter__(self) -> tuple[()]:
-        return ()
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-
-def _no_callbacks(seed: int) -> Any:
-    return _NoCallbacks()
+    model = CIDAClassifier("histogram", steps=2, random_state=EXPORT_SEED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)
+        return model.fit(columns, "y", domain_index="u")

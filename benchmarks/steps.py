@@ -26,7 +26,6 @@ from cida.data import Batch, IndexedDataset
 from cida.datasets import make_circle
 from cida.discriminators import DISCRIMINATORS
 from cida.estimators import CIDAClassifier
-from cida.estimators.table_networks import TABLE_SETTINGS
 from cida.experiments.rotating_mnist.rotating_tasks import ROTATING_DIGITS, RotatingTaskData
 from cida.experiments.sleep import NightDataset
 from cida.experiments.sleep.sleep_tasks import SLEEP_INTRA
@@ -35,6 +34,7 @@ from cida.games import Adversarial, cross_entropy
 from cida.games.base import concatenate, freeze
 from cida.io.arrays import map_array
 from cida.networks import TabularEncoder
+from cida.policy import LINEAR_SETTINGS
 from cida.spaces import Line
 from cida.training import TrainingConfig, seeded
 from cida.training.optimizer import FusedAdamW
@@ -187,7 +187,7 @@ def table_game() -> GameSetup:
     settings = {"discriminator": "histogram", "space": Line(), "coordinates": "learned"}
     sizes = {"batch_size": 128, "source_batch_size": 128}
     rows = IndexedDataset(x, y, u, u < 0.5)
-    return _fit_setup({**settings, **TABLE_SETTINGS, **sizes}, encoder, rows)
+    return _fit_setup({**settings, **LINEAR_SETTINGS, **sizes}, encoder, rows)
 
 
 def _setup_from_recipe(recipe: Recipe, rows: IndexedDataset) -> GameSetup:

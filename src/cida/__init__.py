@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cida.distributed import process_group
     from cida.estimators import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
     from cida.estimators.loading import load
-    from cida.estimators.saving import ModelFileError
+    from cida.estimators.model_file import ModelFileError
     from cida.spaces import Line, Periodic, Product, Space
     from cida.training import resumable
 
@@ -66,7 +66,7 @@ __all__ = [
 _HOMES = {
     "cida.estimators": ("CIDAClassifier", "CIDARegressor", "CIDASearch", "CidaWarning"),
     "cida.estimators.loading": ("load",),
-    "cida.estimators.saving": ("ModelFileError",),
+    "cida.estimators.model_file": ("ModelFileError",),
     "cida.distributed": ("process_group",),
     "cida.training": ("resumable",),
     "cida.spaces": ("Line", "Periodic", "Product", "Space"),

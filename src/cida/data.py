@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Literal, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Batch", "IndexedDataset"]
+from cida.io.arrays import advise_random_access
+
+__all__ = ["Batch", "IndexedDataset", "MappedDataset", "RowLayout"]
 
 
 @dataclass(frozen=True)
@@ -155,3 +159,75 @@ def _zero_unlabelled(y: Tensor, labelled: Tensor) -> Tensor:
     """The labels, 0 where none may be read."""
     is_labelled = labelled.view(-1, *[1] * (y.dim() - 1))
     return torch.where(is_labelled, y, torch.zeros_like(y))
+
+
+@dataclass(frozen=True)
+class RowLayout:
+    """What a row of x consists of, and whether it has an index.
+
+    A row of ``columns`` is ``n_numbers`` numbers, then an indicator (1 where missing) for each
+    number in ``missing_indicators``, then the codes of categories with ``category_sizes`` values
+    each. Images and signals have the ``shape`` that an encoder takes them in.
+    """
+
+    kind: Literal["columns", "image", "signal", "own"]
+    shape: tuple[int, ...]
+    missing_indicators: tuple[int, ...] = ()
+    category_sizes: tuple[int, ...] = ()
+    has_index: bool = True
+
+    @property
+    def n_numbers(self) -> int:
+        """How many columns are numbers."""
+        return math.prod(self.shape) - len(self.missing_indicators) - len(self.category_sizes)
+
+    @property
+    def n_encoded_columns(self) -> int:
+        """How many columns the design matrix has."""
+        return self.n_numbers + len(self.missing_indicators) + sum(self.category_sizes)
+
+    @property
+    def is_numbers_only(self) -> bool:
+        """Whether there are neither missing values nor categories."""
+        return not self.missing_indicators and not self.category_sizes
+
+    def split(self, x: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """The numbers, which of them are missing, and the codes of each category."""
+        widths = [self.n_numbers, len(self.missing_indicators), len(self.category_sizes)]
+        numbers, indicators, codes = torch.split(x.flatten(1), widths, dim=1)
+        missing = torch.zeros_like(numbers, dtype=torch.bool)
+        missing[:, list(self.missing_indicators)] = indicators > 0.5
+        return numbers, missing, list(codes.long().unbind(1))
+
+    def design_matrix(self, x: Tensor, numbers: Tensor | None = None) -> Tensor:
+        """Columns for a linear model: categories as a column of 0 and 1 for each value.
+
+        ``numbers`` takes the place of those in x.
+        """
+        own_numbers, missing, codes = self.split(x)
+        numbers = own_numbers if numbers is None else numbers
+        indicators = missing[:, list(self.missing_indicators)]
+        one_hot = [
+            torch.nn.functional.one_hot(code, size)
+            for code, size in zip(codes, self.category_sizes, strict=True)
+        ]
+        return torch.cat([numbers, *(part.to(numbers) for part in (indicators, *one_hot))], dim=1)
+
+
+class MappedDataset(IndexedDataset):
+    """Row i is row i of a mapped array: only the rows of a batch are read."""
+
+    def __init__(
+        self,
+        array: np.ndarray[Any, Any],
+        y: Tensor,
+        u: Tensor,
+        labelled: Tensor,
+        weight: Tensor | None = None,
+    ) -> None:
+        super().__init__(torch.arange(len(array)), y, u, labelled, weight)
+        self.array = np.asarray(advise_random_access(array))
+
+    def __getitem__(self, indices: Tensor) -> Batch:
+        batch = super().__getitem__(indices)
+        return replace(batch, x=torch.from_numpy(self.array[batch.x.numpy()]))

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from cida.estimators.balance import warn_label_shift, weight_by_proximity
 from torch import nn
 
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, Line, Periodic, load
 from cida.data import IndexedDataset
-from cida.estimators.balance import warn_label_shift, weight_by_proximity
 from cida.networks import TabularEncoder
 from cida.training import proximity_weights
 

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from cida.estimators.checkup import read_summary
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
@@ -15,7 +16,6 @@ from cida.data import IndexedDataset
 from cida.datasets import make_circle, make_irrelevant_index
 from cida.doctor.diagnose import Diagnosis
 from cida.doctor.fit_summary import FitSummary
-from cida.estimators.checkup import read_summary
 from cida.io.tensors import read_model_file
 
 SMALL = {"encoder_hidden": (16,), "encoding_width": 4, "random_state": 100}

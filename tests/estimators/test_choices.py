@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from cida.estimators.choices import Plan, choose_head, choose_space
 from torch import nn
 
 from cida import (
@@ -24,7 +25,6 @@ from cida.datasets import (
     make_rotating_moons,
 )
 from cida.discriminators import DISCRIMINATORS
-from cida.estimators.choices import Plan, choose_head, choose_space
 from cida.games import GAMES
 
 QUICK = {"steps": 1, "encoding_width": 4, "random_state": 0}

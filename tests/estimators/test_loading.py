@@ -7,12 +7,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from torch import nn
-
-import cida
 from cida.estimators.header import read_classes
 from cida.estimators.table import TableModel, encode_rows, hold_out
 from cida.estimators.table_predictor import TablePredictor
+from torch import nn
+
+import cida
 from cida.networks import SignalEncoder, TabularEncoder
 from cida.tables import ColumnRoles, open_table, read_table
 

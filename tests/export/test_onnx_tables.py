@@ -5,10 +5,10 @@ import onnxruntime
 import pandas as pd
 import pyarrow as pa
 import pytest
+from cida.estimators.table import TableModel, encode_rows, hold_out
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cida.estimators.table import TableModel, encode_rows, hold_out
 from cida.export.onnx_export import export_onnx
 from cida.export.onnx_graph import MAX_ABS_SCALED_VALUE
 from cida.export.signature import build_onnx_inputs

@@ -5,6 +5,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from cida.estimators.table import encode_rows, hold_out
 from rich.console import Console
 
 import cida
@@ -13,7 +14,6 @@ from cida.cli.export_run import read_exported_model
 from cida.cli.fit import Fit
 from cida.cli.predict_table import predict_table
 from cida.datasets import make_circle
-from cida.estimators.table import encode_rows, hold_out
 from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, ToyTaskData
 from cida.experiments.runner import run_recipe
 from cida.experiments.sleep import STUDIES, SleepStore, read_signal

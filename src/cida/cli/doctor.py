@@ -15,7 +15,7 @@ from cida.cli.output import print_json
 from cida.doctor.diagnose import final_metrics
 from cida.doctor.doctor_summary import describe_metrics
 from cida.runs.fitted_run import FittedRun
-from cida.runs.run_folder import read_fitted_runs
+from cida.runs.run_folder import load_fitted_run
 
 __all__ = ["Doctor"]
 
@@ -39,7 +39,7 @@ class Doctor:
         """Prints the findings of each model; exit code 1 if there are any."""
         if not self.runs:
             raise ValueError("RUN is missing; name the folder of a run, or a model file.")
-        fitted_runs = [fitted_run for path in self.runs for fitted_run in read_fitted_runs(path)]
+        fitted_runs = [load_fitted_run(path) for path in self.runs]
         if self.json:
             print_json("doctor", models=[patient.to_dict() for patient in fitted_runs])
         else:

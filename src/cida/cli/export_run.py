@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cida.estimators.base import CIDAEstimator
 from cida.estimators.loading import load
 from cida.export.model_card import ExportedModel
 from cida.runs.run_folder import RECORD_FILE, RESULT_FILE, RunFolder
@@ -19,8 +18,7 @@ def read_exported_model(run: Path) -> ExportedModel:
             f"RUN is {run}, which is not there; give the folder of one run, or a file that "
             "model.save wrote."
         )
-    loaded = load(run)
-    model = loaded if isinstance(loaded, CIDAEstimator) else loaded.model
+    model = load(run)
     if not (run / RECORD_FILE).is_file():
         return ExportedModel(model)
     folder = RunFolder.open(run)

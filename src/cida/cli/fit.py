@@ -1,11 +1,14 @@
-"""``cida fit``: a model of your own table."""
+"""``cida fit``: the estimator on your own table, with a folder and a report."""
 
 from __future__ import annotations
 
+import json
+import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,52 +17,34 @@ from rich.console import Console
 
 from cida import distributed
 from cida.cli.arguments import check_counts, check_name
-from cida.cli.output import print_json
+from cida.cli.output import print_json, print_lines
 from cida.cli.report import REPORT_FILE, save_report
-from cida.discriminators import Discriminator, Histogram
-from cida.estimators.saving import library_versions, to_json_value
-from cida.estimators.table_networks import PLAIN_SETTINGS
-from cida.experiments.spec import ComputeConfig
-from cida.report import RunCollection, read_runs
+from cida.errors import CidaWarning, did_you_mean
+from cida.io.tensors import MODEL_FILE
+from cida.methods import METHODS
 from cida.runs.records import FitRecord, Origin, RunRecord
 from cida.runs.run_folder import RunFolder, check_checkpoint_seconds
-from cida.selection.expected_score import ExpectedScore
-from cida.training import Callback
-from cida.training.progress import ProgressBar
 
 if TYPE_CHECKING:
-    from cida.estimators.table import TableModel
-    from cida.tables import ColumnRoles, EncodedTable, TableSource
+    from cida.estimators.base import CIDAEstimator
+    from cida.estimators.validation import TrainingData
+    from cida.selection import ExpectedScore
+    from cida.spaces import Space
 
 __all__ = ["FIT_METHODS", "Fit"]
 
-
-@dataclass(frozen=True)
-class MethodSettings:
-    """The estimator's settings, and whether columns are standardised along the index."""
-
-    discriminator: str | Discriminator | None
-    game: str = "adversarial"
-    use_windows: bool = True
-    extra_settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def has_marginal_alignment(self) -> bool:
-        """Whether it makes z independent of the index, labels or not."""
-        return self.use_windows or (self.discriminator is not None and self.game == "adversarial")
-
-
-FIT_METHODS: Mapping[str, MethodSettings] = {
-    "auto": MethodSettings("histogram"),
-    "source-only": MethodSettings(None, use_windows=False, extra_settings=PLAIN_SETTINGS),
-    "windows": MethodSettings(None),
-    "cida": MethodSettings("l2"),
-    "pcida": MethodSettings("gaussian"),
-    "histogram": MethodSettings("histogram"),
-    "dann": MethodSettings(Histogram(kernel=0)),
-    "cdann": MethodSettings(Histogram(kernel=0), "conditional"),
-    "conditional": MethodSettings("histogram", "conditional", use_windows=False),
-}
+FIT_METHODS = (
+    "auto",
+    "source-only",
+    "windows",
+    "cida",
+    "pcida",
+    "histogram",
+    "dann",
+    "cdann",
+    "conditional",
+)
+N_EXPECTED_CELLS = 12  # along one index column; as many in all over several
 
 
 @dataclass(frozen=True)
@@ -95,22 +80,22 @@ class Fit:
     """Columns to leave out."""
 
     method: str = "auto"
-    """The method: auto (the histogram head), source-only, windows (columns standardised along the
-    index, and no more), cida, pcida, histogram, dann, cdann, conditional (for labels whose balance
-    moves along the index)."""
+    """The method: auto (as CIDAClassifier() decides), source-only, windows (columns standardised
+    along the index, and no more), cida, pcida, histogram, dann, cdann, conditional (for labels
+    whose balance moves along the index)."""
 
     seeds: int = 1
-    """How many models, each of a seed of its own; their predictions are averaged."""
+    """How many models to train, each from a start of its own; their predictions are averaged."""
 
     seed: int = 0
-    """The first seed; it also chooses the source rows that are held out."""
+    """The random state: the same seed, data and threads give the same model."""
 
     steps: int | None = None
     """Training steps of each model; fewer give a quicker look and a worse model."""
 
     expected: bool = True
     """Also tell the accuracy to expect on the target, for which the first model is trained once
-    more, without the labels of the outermost source range."""
+    more, without the labels of the source range nearest to the target."""
 
     resume: bool = False
     """Goes on with a run that was cut off: the same command again, with this flag."""
@@ -132,102 +117,125 @@ class Fit:
 
     def run(self, console: Console) -> int:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
-        # Here, since these need pyarrow, which the other verbs do without.
-        from cida.cli.table_words import (
-            data_lines,
-            expected_lines,
-            figure_lines,
-            shift_words,
-        )
-        from cida.estimators.table import TableModel, encode_rows, hold_out
-        from cida.estimators.table_figures import (
-            compute_table_figures,
-            make_table_snapshot,
-            measure_table_label_shift,
-        )
-        from cida.tables import open_table, read_table
+        from cida.cli.fit_lines import data_lines, expected_lines, figure_lines
+        from cida.estimators.validation import FitArguments
+        from cida.runs.probe import certify_fit, measure_fit, take_snapshot
 
         if self._check():
-            _print_lines(console, [f"{self.out} is finished.", str(self.out.resolve())])
+            print_lines(console, f"{self.out} is finished.", str(self.out.resolve()))
             return 0
-        file = open_table(self.data)
-        data = read_table(file, self._column_roles(file))
-        with _new_run(self) as folder:
-            run_folder = folder.path
+        model = self._estimator()
+        given = FitArguments(self.data, self.label or None, self.index or None, drop=self.drop)
+        data = model.read_training_data(given)
+        with _new_run(self) as folder, ExitStack() as stack:
             data_summary = data_lines(data)
-            _print_lines(console, data_summary)
-            warnings = []
-            if (
-                FIT_METHODS[self.method].has_marginal_alignment
-                and (shift := measure_table_label_shift(data)).is_suspected
-            ):
-                warnings.append(shift_words(data, shift))
-            _print_lines(console, warnings, style="yellow")
-            x = encode_rows(data, run_folder / "rows")
-            held_out = hold_out(data, self.seed)
-            seeds = range(self.seed, self.seed + self.seeds)
-            progress = _SeedProgress(console)
-            windows = FIT_METHODS[self.method].use_windows
-            model = TableModel.fit(data, x, held_out, self._settings(), seeds, progress, windows)
-            figures = compute_table_figures(model, data, x, held_out)
-            expected = self._estimate_expected_scores(model, data, x, held_out, console)
+            print_lines(console, *data_summary)
+            if console.is_terminal:
+                model.callbacks = [stack.enter_context(_progress_bar(console))]
+            with _recorded_warnings() as messages:
+                model.fit_data(data)
+            model.callbacks = None
+            print_lines(console, *messages, style="yellow")
+            state, table = model.state_, model.state_.table
+            assert table is not None
+            figures = measure_fit(state, data, model.n_draws)
+            expected = self._expected(model, data, console)
             result_lines = [*figure_lines(data, figures), *expected_lines(data, expected)]
-            certificate, certificate_lines = _certify(model, data, x)
-            folder.write_snapshot(make_table_snapshot(model, data, x, held_out, expected))
-            messages = {
-                "data": data_summary,
-                "warnings": warnings,
-                "results": result_lines,
-                "certificate": certificate_lines,
-            }
-            (run_folder / "rows").unlink(missing_ok=True)
+            certificate = certify_fit(state, data, model.n_draws)
+            certificate_lines = certificate.summary()
+            folder.write_snapshot(take_snapshot(state, data, model.n_draws, expected))
             fit = FitRecord(
-                label=model.label,
-                index_names=list(model.index),
+                label=table.label,
+                index_names=list(table.index),
                 n_rows=len(data),
-                n_source_rows=int(data.labelled.sum()),
-                n_models=self.seeds,
-                scores=figures.scores,
-                certificate=certificate,
-                messages=messages,
+                n_source_rows=len(data.dataset.source_rows),
+                n_members=self.seeds,
+                scores={figures.metric: figures.train_score},
+                plan=state.plan.to_dict(),
+                certificate=certificate.to_dict(),
+                messages={
+                    "data": data_summary,
+                    "plan": state.plan.summary(),
+                    "warnings": messages,
+                    "results": result_lines,
+                    "certificate": certificate_lines,
+                },
             )
-            model.save(run_folder, replace(self._record(), fit=fit))
-            (run,) = read_runs([run_folder])
-            save_report(
-                RunCollection((replace(run, folder=self.out),)), run_folder / REPORT_FILE, console
-            )
-        _print_lines(console, [*result_lines, certificate_lines[0]])
-        diagnoses = [each for one in model.estimators for each in one.diagnoses_]
-        _print_lines(console, list(dict.fromkeys(map(str, diagnoses))), style="yellow")
-        _print_lines(console, ["The report, to open in a browser:"])
-        _print_lines(console, [str((self.out / REPORT_FILE).resolve()), str(self.out.resolve())])
+            model.save(folder.path / MODEL_FILE)
+            folder.write_events(state.histories)
+            folder.write_record(replace(self._record(), fit=fit))
+            self._report(folder.path, console)
+        print_lines(console, *result_lines, certificate_lines[0])
+        print_lines(console, "The report, to open in a browser:")
+        print_lines(console, str((self.out / REPORT_FILE).resolve()), str(self.out.resolve()))
         if self.json:
             print_json(
                 "fit",
                 folder=self.out.resolve(),
                 files=sorted(path.resolve() for path in self.out.iterdir()),
-                messages=messages,
+                messages=fit.messages,
+                plan=fit.plan,
                 figures=figures.to_dict(),
                 expected=[asdict(one) for one in expected],
-                certificate=certificate,
-                diagnoses=[diagnosis.to_dict() for diagnosis in diagnoses],
+                certificate=fit.certificate,
+                diagnoses=[diagnosis.to_dict() for diagnosis in state.diagnoses],
             )
         return 0
 
-    def _estimate_expected_scores(
-        self, model: TableModel, data: EncodedTable, x: Any, held_out: Any, console: Console
+    def _estimator(self) -> CIDAEstimator:
+        """The estimator of the method; all that is left open is decided by the policy."""
+        from cida.discriminators import DISCRIMINATORS
+        from cida.estimators import CIDAClassifier, CIDARegressor
+
+        method = METHODS[self.method]
+        settings = dict(method.settings)
+        if method.head_settings:
+            head = DISCRIMINATORS[settings["discriminator"]]
+            settings["discriminator"] = head(**method.head_settings)
+        estimator = CIDARegressor if self.regression else CIDAClassifier
+        return estimator(
+            **settings,
+            space=self._space(),
+            steps=self.steps,
+            n_members=self.seeds,
+            random_state=self.seed,
+            device=self.device,
+            precision=self.precision,  # type: ignore[arg-type]
+            compile=self.compile,
+        )
+
+    def _space(self) -> Space | None:
+        """A space where a period is given; else the policy finds one."""
+        from cida.spaces import Line, Periodic, Product
+
+        periods = _parse_periods(self.periodic, self.index)
+        if not periods:
+            return None
+        parts: list[Any] = [
+            Periodic(periods[name]) if name in periods else Line() for name in self.index
+        ]
+        return parts[0] if len(parts) == 1 else Product(parts)
+
+    def _expected(
+        self, model: CIDAEstimator, data: TrainingData, console: Console
     ) -> tuple[ExpectedScore, ...]:
         """The accuracy to expect along the index; none where it cannot be told, or is not asked."""
-        from cida.estimators.table_figures import estimate_table_scores
+        from cida.estimators import CIDAClassifier
 
-        if not self.expected or data.classes is None:
+        if not self.expected or not isinstance(model, CIDAClassifier):
             return ()
         try:
             with console.status("training once more, to tell what to expect"):
-                return estimate_table_scores(model, data, x, held_out)
+                return tuple(model.expected_scores_of(data, N_EXPECTED_CELLS))
         except ValueError as error:  # a source too small to leave a part out: the sentence says so
-            _print_lines(console, [f"No expected accuracy: {error}"])
+            print_lines(console, f"No expected accuracy: {error}")
             return ()
+
+    def _report(self, folder: Path, console: Console) -> None:
+        from cida.report import RunCollection, read_runs
+
+        (run,) = read_runs([folder])
+        save_report(RunCollection((replace(run, folder=self.out),)), folder / REPORT_FILE, console)
 
     def _check(self) -> bool:
         """Refuses what cannot be done; whether all is done already."""
@@ -236,6 +244,13 @@ class Fit:
         check_name("method", self.method, FIT_METHODS)
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; it must not be negative.")
+        if self.data.suffix and self.data.suffix != ".npz" and self.data.is_file():
+            if not self.label:
+                raise ValueError("label is missing; name the column to predict: --label outcome.")
+            if not self.index:
+                raise ValueError(
+                    "index is missing; name the column along which labels end: --index age."
+                )
         if distributed.any_rank(self.resume and self._is_finished()):
             return True
         if self.out.exists() and not (self.out.is_dir() and not any(self.out.iterdir())):
@@ -256,48 +271,20 @@ class Fit:
         except (OSError, ValueError):
             return False
 
-    def _column_roles(self, file: TableSource) -> ColumnRoles:
-        """What is asked of the file; an npz file has its own names for label and index."""
-        from cida.tables import ColumnRoles
-        from cida.tables.array_source import ArraySource
-
-        label, index = self.label, self.index
-        if isinstance(file, ArraySource):
-            label, index = label or "y", index or file.index
-        if not label:
-            raise ValueError("label is missing; name the column to predict: --label outcome.")
-        if not index:
-            raise ValueError(
-                "index is missing; name the column along which labels end: --index age."
-            )
-        return ColumnRoles(label, index, _parse_periods(self.periodic), self.drop, self.regression)
-
-    def _settings(self) -> dict[str, Any]:
-        method = FIT_METHODS[self.method]
-        settings = {
-            "discriminator": method.discriminator,
-            "game": method.game,
-            **method.extra_settings,
-        }
-        return {**settings, **self._machine.non_default_settings(), "steps": self.steps}
-
-    @property
-    def _machine(self) -> ComputeConfig:
-        return ComputeConfig(self.device, self.precision, self.compile)
-
     def _record(self) -> RunRecord:
-        """What is run: the settings are those of the method and what is asked of the table."""
+        """What is run: the method, and what is asked of the table."""
         import torch
 
+        from cida.estimators.model_file import library_versions
         from cida.tables.encoded_table import hash_table_file
 
-        names = ("label", "index", "periodic", "drop", "regression", "seeds", "expected")
-        settings = {**self._settings(), **{name: getattr(self, name) for name in names}}
+        ignored = ("data", "out", "method", "seed", "resume", "checkpoint_seconds", "json")
+        settings = {k: v for k, v in vars(self).items() if k not in ignored}
         return RunRecord(
             task="table",
             method=self.method,
             seed=self.seed,
-            settings={name: to_json_value(value) for name, value in settings.items()},
+            settings=json.loads(json.dumps(settings)),
             data=hash_table_file(self.data),
             versions=library_versions(),
             threads=torch.get_num_threads(),
@@ -306,63 +293,60 @@ class Fit:
 
     def _command(self) -> str:
         """What was asked for, to be typed again."""
-        args = ["cida", "fit", str(self.data), "--out", str(self.out)]
-        args += ["--label", self.label] if self.label else []
+        parts = ["cida", "fit", str(self.data), "--out", str(self.out)]
+        parts += ["--label", self.label] if self.label else []
         for flag in ("index", "periodic", "drop"):
             values: tuple[str, ...] = getattr(self, flag)
-            args += [f"--{flag}", *values] if values else []
-        args += ["--regression"] if self.regression else []
-        args += ["--method", self.method, "--seeds", str(self.seeds), "--seed", str(self.seed)]
-        args += ["--steps", str(self.steps)] if self.steps is not None else []
-        args += [] if self.expected else ["--no-expected"]
-        return " ".join([shlex.join(args), *self._machine.to_flags()])
+            parts += [f"--{flag}", *values] if values else []
+        parts += ["--regression"] if self.regression else []
+        parts += ["--method", self.method, "--seeds", str(self.seeds), "--seed", str(self.seed)]
+        parts += ["--steps", str(self.steps)] if self.steps is not None else []
+        parts += [] if self.expected else ["--no-expected"]
+        for flag, default in (("device", "cpu"), ("precision", "float32")):
+            value = getattr(self, flag)
+            parts += [f"--{flag}", value] if value != default else []
+        return shlex.join([*parts, *(["--compile"] if self.compile else [])])
 
 
-def _certify(
-    model: TableModel, data: EncodedTable, x: Any
-) -> tuple[dict[str, Any] | None, list[str]]:
-    """Whether the encoding still reveals the index: the record, and its sentences."""
-    from cida.estimators.table_figures import certify_table
+@contextmanager
+def _progress_bar(console: Console) -> Iterator[Any]:
+    from cida.training.progress import ProgressBar
 
-    try:
-        certificate = certify_table(model, data, x)
-    except ValueError as error:  # too few rows, or nothing to test: the sentence says which
-        return None, [f"No certificate of alignment: {error}"]
-    return {"dependence_found": certificate.is_dependent}, certificate.summary()
+    with ProgressBar("training", console) as bar:
+        yield bar
 
 
-@dataclass(frozen=True)
-class _SeedProgress:
-    """A progress bar for each seed, where somebody looks."""
-
-    console: Console
-
-    @contextmanager
-    def __call__(self, seed: int) -> Iterator[Sequence[Callback]]:
-        if not self.console.is_terminal:
-            yield ()
-            return
-        with ProgressBar(f"training, seed {seed}", self.console) as bar:
-            yield (bar,)
+@contextmanager
+def _recorded_warnings() -> Iterator[list[str]]:
+    """The warnings of cida that were raised inside, each once; others pass through."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CidaWarning)
+        yield messages
+    for warning in caught:
+        if issubclass(warning.category, CidaWarning):
+            messages.append(f"warning: {warning.message}")
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+    messages[:] = dict.fromkeys(messages)
 
 
 @contextmanager
 def _new_run(command: Fit) -> Iterator[RunFolder]:
     """The run's folder, while it is made; a place where nothing can be written is one sentence."""
     try:
-        with RunFolder.create(
-            command.out, command.resume, command.checkpoint_seconds
-        ) as run_folder:
-            yield run_folder
+        with RunFolder.create(command.out, command.resume, command.checkpoint_seconds) as folder:
+            yield folder
     except OSError as error:
         raise ValueError(
             f"out is {command.out}, where nothing can be written ({error.strerror}); choose "
-            "another "
-            "place."
+            "another place."
         ) from error
 
 
-def _parse_periods(pairs: Sequence[str]) -> dict[str, float]:
+def _parse_periods(pairs: Sequence[str], index: Sequence[str]) -> dict[str, float]:
     periods = {}
     for pair in pairs:
         column, _, period = pair.rpartition(":")
@@ -372,9 +356,14 @@ def _parse_periods(pairs: Sequence[str]) -> dict[str, float]:
             column = ""
         if not column:
             raise ValueError(f"periodic is {pair!r}; write COLUMN:PERIOD, for example hour:24.")
+        if column not in index:
+            hint = did_you_mean(column, index)
+            raise ValueError(
+                f"periodic has {column}, which is no index column ({', '.join(index)})"
+                f"{f'; {hint.strip()}' if hint else '.'}"
+            )
+        if not (math.isfinite(periods[column]) and periods[column] > 0):
+            raise ValueError(
+                f"periodic has the period {periods[column]:g} for {column}; it must be > 0."
+            )
     return periods
-
-
-def _print_lines(console: Console, lines: Sequence[str], style: str = "") -> None:
-    for line in lines:
-        console.print(line, soft_wrap=True, markup=False, highlight=False, style=style)

@@ -8,44 +8,47 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from rich.console import Console
 
+from cida.cli.fit_lines import rows_words
 from cida.cli.output import print_lines
-from cida.cli.table_words import rows_words
-from cida.estimators.table import TableModel
-from cida.estimators.table_predictor import check_columns, iter_encoded_batches
-from cida.tables import TableSource, open_table, open_writer
+from cida.estimators.labels import ClassLabels
+from cida.estimators.loading import load
+from cida.estimators.state import FittedState
+from cida.tables import TableFormat, TableSource, open_table, open_writer
 from cida.tables.writer import check_output_suffix
 
 __all__ = ["predict_table"]
 
 Array = np.ndarray[Any, Any]
-PROBABILITY_DIGITS = 6  # of a probability
+PROBABILITY_DIGITS = 6
 
 
 def predict_table(run: Path, data: Path, out: Path, console: Console) -> dict[str, Any]:
     """Writes a line for each row; prints what was ignored, unknown or far away, and returns it."""
     check_output_suffix(out)
-    model = TableModel.load(run)
-    file = open_table(data)
-    check_columns(model, file)
+    model = load(run)
+    state: FittedState = model.state_
+    table = state.table
+    if table is None or not table.index:
+        raise ValueError(f"RUN is {run}, whose model was not fitted on a table; use it in Python.")
+    source = open_table(data)
     if out.exists() and out.samefile(data):
         raise ValueError(f"out is {out}, which is DATA; choose another name.")
     unknown_categories: Counter[str] = Counter()
     n_rows = n_extrapolated = 0
     with open_writer(out) as write:
-        for x, u, batch in iter_encoded_batches(model, file):
-            predicted = model.predict(x, u)
-            is_extrapolated = model.is_extrapolated(u)
+        for x, index, batch in table.iter_rows(source):
+            u = torch.from_numpy(index)
+            outputs = state.outputs(x, u, model.n_draws)
+            is_extrapolated = state.is_extrapolated(u)
             row_numbers = np.arange(n_rows + 1, n_rows + len(u) + 1)
-            write(
-                {"row": row_numbers, **_output_columns(model, predicted), "beyond": is_extrapolated}
-            )
+            columns = _output_columns(state, outputs)
+            write({"row": row_numbers, **columns, "beyond": is_extrapolated})
             n_rows, n_extrapolated = n_rows + len(u), n_extrapolated + int(is_extrapolated.sum())
-            unknown_categories.update(model.schema.unknown_categories(batch))
-        if not n_rows:
-            raise ValueError(f"{data} has no rows below the names of its columns.")
-    notes = list(_notes(model, file, unknown_categories, n_rows, n_extrapolated))
+            unknown_categories.update(table.schema.unknown_categories(batch))
+    notes = list(_notes(table, source, unknown_categories, n_rows, n_extrapolated))
     print_lines(console, *notes)
     return {
         "rows": n_rows,
@@ -55,30 +58,28 @@ def predict_table(run: Path, data: Path, out: Path, console: Console) -> dict[st
     }
 
 
-def _output_columns(model: TableModel, predicted: Array) -> dict[str, Any]:
-    if model.classes is None:
-        return {"prediction": predicted[:, 0]}
-    classes = np.array(model.classes, dtype=object)
-    probability = predicted.round(PROBABILITY_DIGITS)
+def _output_columns(state: FittedState, outputs: Array) -> dict[str, Any]:
+    codec = state.labels
+    if not isinstance(codec, ClassLabels):
+        return {"prediction": codec.decode(outputs)}
+    probability = codec.probabilities(outputs).round(PROBABILITY_DIGITS)
+    names = [str(name) for name in codec.classes]
     return {
-        "prediction": classes[predicted.argmax(1)],
-        **{f"probability_{name}": probability[:, k] for k, name in enumerate(model.classes)},
+        "prediction": np.array(names, dtype=object)[outputs.argmax(axis=1)],
+        **{f"probability_{name}": probability[:, k] for k, name in enumerate(names)},
     }
 
 
 def _notes(
-    model: TableModel,
-    file: TableSource,
+    table: TableFormat,
+    source: TableSource,
     unknown_categories: Counter[str],
     n_rows: int,
     n_extrapolated: int,
 ) -> Iterator[str]:
-    model_columns = {
-        *model.required_columns,
-        model.label,
-        *(name for name, _ in model.schema.dropped),
-    }
-    extra = [name for name in file.column_names if name not in model_columns]
+    dropped = (name for name, _ in table.schema.dropped)
+    model_columns = {*table.required_columns, table.label, *dropped}
+    extra = [name for name in source.column_names if name not in model_columns]
     if extra:
         yield f"ignored, since the model was not fitted on them: {', '.join(extra)}"
     if unknown_categories:
@@ -89,7 +90,6 @@ def _notes(
     if n_extrapolated:
         yield (
             f"{n_extrapolated:,} of {n_rows:,} rows have an index far beyond those seen in "
-            "training (beyond "
-            "is true); do not trust predictions there"
+            "training (beyond is true); do not trust predictions there"
         )
     yield f"{rows_words(n_rows)} predicted"

@@ -86,6 +86,18 @@ class IndexWindows(nn.Module):
         return self
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
+        mean, spread = self._moments_at(index)
+        return ((x - mean) / spread).clamp(-MAX_ABS_OUTPUT, MAX_ABS_OUTPUT)
+
+    def means_at(self, index: Tensor) -> Tensor:
+        """The mean of each column at these places along the index."""
+        return self._moments_at(index)[0]
+
+    def window_rows(self, n_rows: int) -> int:
+        """How many rows a window has where so many are fitted."""
+        return _window_size(min(n_rows, MAX_WINDOW_FIT_ROWS))
+
+    def _moments_at(self, index: Tensor) -> tuple[Tensor, Tensor]:
         distance, nearest_windows = self.distances_to_windows(index).topk(
             N_MIXED_WINDOWS, largest=False
         )
@@ -93,7 +105,7 @@ class IndexWindows(nn.Module):
         share = ((reach - distance) / (reach * distance.clamp(min=1e-6))).square() + 1e-12
         share = (share / share.sum(1, keepdim=True))[:, None]
         mean, spread = share @ self.mean[nearest_windows], share @ self.spread[nearest_windows]
-        return ((x - mean[:, 0]) / spread[:, 0]).clamp(-MAX_ABS_OUTPUT, MAX_ABS_OUTPUT)
+        return mean[:, 0], spread[:, 0]
 
     def distances_to_windows(self, index: Tensor) -> Tensor:
         """The distance of each row's index to every window."""

@@ -1,7 +1,7 @@
 """The three-player game behind scikit-learn's contract."""
 
+from cida.errors import CidaWarning
 from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.inputs import CidaWarning
 from cida.estimators.regressor import CIDARegressor
 from cida.estimators.search import CIDASearch
 

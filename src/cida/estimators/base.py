@@ -2,45 +2,64 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from cida.certificate.certificate import Certificate
+from cida.certificate import Certificate, certify
+from cida.coordinates.trial import CoordinateMode
 from cida.data import IndexedDataset
 from cida.discriminators import Discriminator, make_discriminator
-from cida.estimators import (
-    checkup,
-    inputs,
-    parameters,
-    prediction,
-    restarts,
-    saving,
-    schedule,
-    trust,
+from cida.errors import CidaWarning
+from cida.estimators import array_checks, model_file, parameters
+from cida.estimators.array_checks import Array, Labels, caller_stacklevel
+from cida.estimators.fitting import FitOptions, fit_state
+from cida.estimators.state import FittedState
+from cida.estimators.summarize import warn_label_shift
+from cida.estimators.validation import (
+    FitArguments,
+    InputOptions,
+    TrainingData,
+    check_rows,
+    dataset_training_data,
+    is_table,
+    iter_table_rows,
+    read_labels,
+    training_data,
 )
-from cida.estimators.balance import warn_label_shift, weight_by_proximity
-from cida.estimators.choices import choose_space, resolve_plan
-from cida.estimators.inputs import Array, CidaWarning, Labels
-from cida.estimators.scaling import Scaler
-from cida.games import Game, PredictionLoss, get_game_class
-from cida.metrics import BinScore, Metric
-from cida.networks import is_stochastic
-from cida.selection.validators import Validator
-from cida.spaces import Line, Space, make_line_space
-from cida.training import Callback, seeded
+from cida.games import Game, get_game_class
+from cida.metrics import BinScore, score_by_bin
+from cida.policy import Capacity, FitRequest, resolve
+from cida.selection import Validator
+from cida.spaces import Space
+from cida.training import Callback
 
 __all__ = ["CIDAEstimator"]
+
+FITTED_ATTRIBUTES: dict[str, Callable[[FittedState], Any]] = {
+    "plan_": lambda state: state.plan,
+    "space_": lambda state: state.plan.space,
+    "summary_": lambda state: state.summary,
+    "diagnoses_": lambda state: list(state.diagnoses),
+    "history_": lambda state: list(state.histories[0]) if state.histories else [],
+    "selection_": lambda state: state.selection,
+    "game_": lambda state: state.game,
+    "n_steps_": lambda state: state.plan.steps,
+    "index_width_": lambda state: state.index_width,
+    "n_features_in_": lambda state: state.n_features_in,
+    "_n_features_out": lambda state: state.encoding_width,
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -58,17 +77,16 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     space: Space | None = None
     encoder: nn.Module | None = None
     predictor: nn.Module | None = None
-    coordinates: Literal["auto", "raw", "windows", "moving-frame", "principal-axes", "learned"] = (
-        "auto"
-    )
+    coordinates: CoordinateMode | Literal["auto"] = "auto"
+    capacity: Capacity | Literal["auto"] = "auto"
     stochastic: Literal["gaussian", "dropout"] | None = None
     n_draws: int = 32
     encoder_hidden: Sequence[int] | None = None
     encoding_width: int = 32
-    predictor_hidden: Sequence[int] = (64,)
+    predictor_hidden: Sequence[int] | None = None
     batch_norm: bool = False
     lambda_d: float | None = None
-    discriminator_steps: int = 2
+    discriminator_steps: int | None = None
     ceiling: bool = True
     curriculum: float | None = None
     curriculum_stages: int = 20
@@ -76,65 +94,41 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     steps: int | None = None
     batch_size: int | None = None
     source_batch_size: int | None = None
-    learning_rate: float = 5e-4
+    learning_rate: float | None = None
     schedule: Literal["cosine", "constant"] = "cosine"
-    weight_decay: float = 0.0
-    ema_decay: float = 0.999
-    proximity: float = 1.0
+    weight_decay: float | None = None
+    ema_decay: float | None = None
+    proximity: float | None = None
     standardize: bool = True
     device: str = "cpu"
     precision: Literal["float32", "bf16"] = "float32"
     compile: bool = False
+    n_members: int = 1
     n_restarts: int = 1
     validator: str | Validator = "consensus"
     random_state: Any = None
     verbose: bool = False
     callbacks: Sequence[Callback] | None = None
 
-    # --- what y means: each estimator says -------------------------------------------------------
-
-    @abstractmethod
-    def _fit_labels(self, labels: Labels, weight: Array) -> Array:
-        """The labels as numbers to train on; keeps what `predict` needs to turn them back."""
-
-    @abstractmethod
-    def _fit_dataset_labels(self, y: Tensor) -> None:
-        """The same for labels that are numbers to train on already."""
-
-    @abstractmethod
-    def _output_width(self) -> int:
-        """How many numbers the predictor gives."""
-
-    @abstractmethod
-    def _prediction_loss(self) -> PredictionLoss:
-        """``L_p``, one number a row."""
-
-    @abstractmethod
-    def _bin_metric(self) -> Metric:
-        """The figure of `score_by_index`."""
-
-    @abstractmethod
-    def _label_state(self) -> dict[str, Any]:
-        """What `_learn_labels` kept, as JSON values."""
-
-    @abstractmethod
-    def _restore_labels(self, state: dict[str, Any]) -> None:
-        """Takes back what `_label_state` gave."""
-
-    @abstractmethod
-    def _merge_draws(self, outputs: Tensor) -> Tensor:
-        """One output a row from those of each draw, of shape ``(draws, rows, outputs)``."""
-
-    def _fit_residuals(self, dataset: IndexedDataset) -> None:
-        """Keeps what predictions need to know of the errors on the rows trained on."""
-
     @abstractmethod
     def predict(self, X: Any, domain_index: Any = None) -> Array:
         """The predicted label of each row."""
 
+    @property
+    @abstractmethod
+    def _is_classifier(self) -> bool: ...
+
+    def __getattr__(self, name: str) -> Any:
+        state = self.__dict__.get("state_")
+        if state is not None:
+            if name in FITTED_ATTRIBUTES:
+                return FITTED_ATTRIBUTES[name](state)
+            if name == "feature_names_in_" and state.feature_names is not None:
+                return np.array(state.feature_names, dtype=object)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     # --- fitting ---------------------------------------------------------------------------------
 
-    @parameters.restore_on_failure
     def fit(
         self,
         X: Any,
@@ -143,140 +137,166 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         source: Any = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Trains on labelled source rows and, where ``domain_index`` is given, on target rows.
+        """Fit on labelled source rows and, where there is an index, on unlabelled target rows.
 
         Parameters
         ----------
-        X : rows of numbers (numpy, pandas, polars, torch); any shape with an encoder of your own.
-        y : labels. NaN or None is unlabelled; so is -1 in the integer labels of a classifier when
-            ``domain_index`` is given and ``source`` is not. Otherwise -1 is a class.
-        domain_index : u, one number or one row of numbers for each row of X. Without it this is a
-            plain classifier or regressor.
-        source : booleans; when given, labels outside it are never read.
-        sample_weight : weights of the prediction loss alone.
+        X : array-like, frame, mapping of columns, or path
+            Rows of numbers (numpy, pandas, polars, torch); images or signals; or a table with
+            numbers, texts, dates and missing values (pandas, polars, pyarrow, a mapping of
+            columns, or the path of a .csv, .parquet or .npz file).
+        y : array-like or str
+            Labels, or the name of the table's label column. NaN, None or an empty cell is
+            unlabelled; so is -1 in the integer labels of a classifier when ``domain_index`` is
+            given and ``source`` is not. Otherwise -1 is a class.
+        domain_index : array-like, str or sequence of str, optional
+            The index u, one number or one row of numbers for each row of X, or the names of index
+            columns of the table. Without it this is a plain classifier or regressor.
+        source : array-like of bool, optional
+            Where given, labels outside it are never read.
+        sample_weight : array-like, optional
+            Weights of the prediction loss alone.
+
+        Returns
+        -------
+        self
+            The fitted estimator; a fit that fails leaves it as it was.
         """
-        x = self._read_x(X, reset=True)
-        parameters.check_parameters(self.get_params(deep=False), len(x))
-        get_game_class(self.game)  # a misspelt name is told even where none plays
-        if self.discriminator not in (None, "auto"):
-            make_discriminator(self.discriminator)
-        labels = self._read_labels(y, len(x), domain_index is not None, source)
-        weight = inputs.read_sample_weight(labels, sample_weight, x)
-        self._index_names = inputs.get_index_names(domain_index)
-        if domain_index is None:
-            x, labels, weight = inputs.drop_zero_weight(x, labels, weight)
-            if len(x) <= schedule.resolve_batch_size(self, len(x)):
-                x, labels, weight = inputs.merge_duplicate_rows(x, labels, weight)
-            u = torch.zeros(len(x), 1, dtype=torch.float64)
-            self.space_: Space = Line()
-            self.index_width_: int | None = None
-        else:
-            u = inputs.check_domain_index(domain_index, len(x))
-            self.space_ = inputs.fit_space(self.space or choose_space(x, u), u)
-            self.index_width_ = self.space_.width
-            if self.discriminator is not None and labels.labelled.all():
-                warnings.warn(
-                    f"y has no unlabelled row among its {len(x)}, so there is no target to adapt "
-                    "to; training on the source alone.",
-                    CidaWarning,
-                    stacklevel=inputs.caller_stacklevel(),
-                )
-        self._training_index = inputs.sample_index(u)
-        dataset = self._build_dataset(x, labels, u, weight)
-        if self.discriminator is not None and not get_game_class(self.game).conditional:
-            warn_label_shift(self.space_, dataset)
-        self._train(dataset)
-        return self
+        return self.fit_data(
+            self.read_training_data(FitArguments(X, y, domain_index, source, sample_weight))
+        )
 
-    @parameters.restore_on_failure
     def fit_dataset(self, dataset: IndexedDataset) -> Self:
-        """Trains on `Rows` as they are dealt: turned on the fly, or larger than memory.
+        """Fit on an `IndexedDataset` as it is: rows made on the fly, or larger than memory.
 
-        Inputs are not scaled, and labels must be as the game wants them: classes 0 .. K - 1, or
-        numbers of about unit size. Needs an encoder of your own unless rows are vectors.
+        Parameters
+        ----------
+        dataset : IndexedDataset
+            Inputs are not scaled, and labels must be as the game wants them: classes 0 .. K - 1,
+            or numbers of about unit size. Rows that are no vectors need an encoder of your own.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
         parameters.check_parameters(self.get_params(deep=False), len(dataset))
-        self._row_shape = inputs.check_dataset(dataset)
-        self.n_features_in_ = self._row_shape[0]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # an earlier fit's
-        self.space_ = inputs.fit_space(self.space or make_line_space(dataset.u.shape[1]), dataset.u)
-        self.index_width_ = self.space_.width
-        self._index_names = None
-        self._scaler = Scaler.identity()
-        self._fit_dataset_labels(dataset.source_labels)
-        self._training_index = inputs.sample_index(dataset.u)
-        self._train(dataset)
+        if getattr(self, "class_weight", None) is not None:
+            raise ValueError(
+                f"class_weight is {self.class_weight!r}, which fit_dataset does not read; give "
+                "the data set's rows their weight."
+            )
+        return self.fit_data(
+            dataset_training_data(dataset, self._is_classifier, self.encoder is not None),
+            warns_of_shift=False,
+        )
+
+    def fit_data(self, data: TrainingData, warns_of_shift: bool = True) -> Self:
+        """Fit on data that was read and checked already.
+
+        Parameters
+        ----------
+        data : TrainingData
+            From `cida.estimators.validation.training_data`.
+        warns_of_shift : bool
+            Whether to warn where the balance of source labels moves along the index.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        parameters.check_parameters(self.get_params(deep=False), len(data))
+        game = get_game_class(self.game)  # a misspelt name is told even where none plays
+        if self.discriminator not in (None, "auto"):
+            make_discriminator(self.discriminator)
+        can_adapt = data.layout.has_index and self.discriminator is not None and warns_of_shift
+        if can_adapt and len(data.dataset.source_rows) == len(data):
+            warnings.warn(
+                f"y has no unlabelled row among its {len(data)}, so there is no target to adapt "
+                "to; training on the source alone.",
+                CidaWarning,
+                stacklevel=caller_stacklevel(),
+            )
+        plan = resolve(self._request(), data.dataset, data.layout)
+        if plan.is_adapting and not game.conditional and warns_of_shift:
+            warn_label_shift(plan.space, data.dataset, caller_stacklevel())
+        self.state_ = fit_state(plan, data, self._options(), self._draw_seed())
         return self
 
-    def _build_dataset(self, x: Array, labels: Labels, u: Tensor, weight: Array) -> IndexedDataset:
-        targets = self._fit_labels(labels, weight)
-        # Where there is a target, its rows count as much as the source's for what x looks like.
-        counts = weight if self.index_width_ is None else np.ones(len(x))
-        self._scaler = Scaler.fit(x, counts) if self.standardize else Scaler.identity()
-        weight = self._prediction_weight(labels, weight)
-        weight = weight / weight[labels.labelled].mean()
-        return IndexedDataset(
-            self._scaler.transform(x),
-            torch.from_numpy(targets),
-            u,
-            torch.from_numpy(labels.labelled),
-            torch.from_numpy(weight).float(),
-        )
+    def read_labels(self, y: Any, n_rows: int, source: Any = None) -> Labels:
+        """Labels of a fit with an index, and which of them may be read."""
+        return read_labels(y, n_rows, self._input_options(), True, source, self)
 
-    def _train(self, dataset: IndexedDataset) -> None:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        has_target = self.discriminator is not None and len(dataset.source_rows) < len(dataset)
-        if self.proximity < 1 and 0 < len(dataset.source_rows) < len(dataset):
-            dataset = weight_by_proximity(self.space_, dataset, self.proximity)
-        self.plan_ = resolve_plan(self, dataset)
-        training = schedule.make_training_config(self, len(dataset), has_target, seed)
-        completed, self.selection_ = restarts.train_best_of(self, dataset, training, has_target)
-        self.game_, self.history_ = completed.game, completed.history
-        self.n_steps_ = training.steps
-        with seeded(seed):  # rows may be made as they are dealt
-            self._fit_residuals(dataset)
-            checkup.summarize_and_diagnose(self, dataset)
+    def read_training_data(self, given: FitArguments) -> TrainingData:
+        """Read and check the arguments of a fit, without fitting."""
+        parameters.check_static(self.get_params(deep=False))
+        return training_data(copy.copy(self), self._input_options(), given)
 
-    @property
-    def _has_index_input(self) -> bool:
-        return self.plan_.coordinates != "raw"
-
-    # --- reading what the user passes ------------------------------------------------------------
-
-    def _read_x(self, X: Any, *, reset: bool) -> Array:
-        if isinstance(X, Tensor):
-            X = inputs.as_array(X)
-        x: Array = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
+    def _input_options(self) -> InputOptions:
+        return InputOptions(
+            is_classifier=self._is_classifier,
+            standardize=self.standardize,
             allow_nd=self.encoder is not None,
+            batch_size=self.batch_size,
+            class_weight=getattr(self, "class_weight", None),
         )
-        inputs.check_finite("X", x)
-        if reset:
-            self._row_shape = x.shape[1:]
-        elif x.shape[1:] != self._row_shape:
+
+    def _request(self) -> FitRequest:
+        values = {
+            f.name: getattr(self, f.name) for f in fields(FitRequest) if f.name != "has_own_encoder"
+        }
+        for name in ("encoder_hidden", "predictor_hidden"):
+            if values[name] is not None:
+                values[name] = tuple(map(int, values[name]))
+        return FitRequest(**values, has_own_encoder=self.encoder is not None)
+
+    def _options(self) -> FitOptions:
+        values = {f.name: getattr(self, f.name) for f in fields(FitOptions) if f.name != "title"}
+        return FitOptions(title=type(self).__name__, **values)
+
+    def _draw_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    # --- using the fitted model ------------------------------------------------------------------
+
+    def _iter_inputs(self, X: Any, domain_index: Any) -> Iterable[tuple[Array, Tensor]]:
+        """Rows as the scaler takes them and their index, in one part or batch by batch."""
+        state = self._fitted_state()
+        if state.table is not None:
+            if not is_table(X, "") or hasattr(X, "__array_interface__"):
+                raise ValueError(
+                    f"X is a {type(X).__name__}, and the model was fitted on a table; give a table "
+                    f"with the columns {', '.join(state.table.required_columns[:8])}."
+                )
+            if not state.table.index and state.index_width is not None and domain_index is None:
+                self._read_index(domain_index, 0)
+            yield from iter_table_rows(state.table, X, domain_index, state.index_width)
+            return
+        x = self.read_rows(X)
+        yield x, self._read_index(domain_index, len(x))
+
+    def _fitted_state(self) -> FittedState:
+        check_is_fitted(self)
+        return self.state_
+
+    def read_rows(self, X: Any) -> Array:
+        """X as an array of rows like those of the fit; refuses any others."""
+        state = self._fitted_state()
+        x = check_rows(self, X, reset=False)
+        shape = state.layout.shape
+        if state.layout.kind in ("image", "signal") and x[0].size == int(np.prod(shape)):
+            x = x.reshape(len(x), *shape)
+        if x.shape[1:] != shape:
             raise ValueError(
-                f"X has rows of shape {x.shape[1:]} but the model was fitted with "
-                f"{self._row_shape}; give rows of the same shape."
+                f"X has rows of shape {x.shape[1:]} but the model was fitted with {shape}; give "
+                "rows of the same shape."
             )
         return x
 
-    def _read_labels(self, y: Any, n_rows: int, has_index: bool, source: Any) -> Labels:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        return inputs.read_labels(y, n_rows, has_index=has_index, source=source)
-
-    def _prediction_weight(self, labels: Labels, weight: Array) -> Array:
-        return weight
-
-    def _read_u(self, domain_index: Any, n_rows: int) -> Tensor:
-        if self.index_width_ is None:
+    def _read_index(self, domain_index: Any, n_rows: int) -> Tensor:
+        state = self.state_
+        if state.index_width is None:
             if domain_index is not None:
                 raise ValueError(
                     "domain_index was given, but the model was fitted without one; leave it out or "
@@ -284,81 +304,135 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 )
             return torch.zeros(n_rows, 1, dtype=torch.float64)
         if domain_index is None:
-            if self._has_index_input:
+            if state.plan.has_index_input:
                 raise ValueError(
                     "domain_index is missing, and the encoder takes it as an input "
-                    f"(coordinates={self.plan_.coordinates!r}); give the index of each row."
+                    f"(coordinates={state.plan.coordinates!r}); give the index of each row."
                 )
-            return torch.zeros(n_rows, self.index_width_, dtype=torch.float64)
-        u = inputs.check_domain_index(domain_index, n_rows, self.index_width_)
-        inputs.check_index_names(domain_index, self._index_names)
-        inputs.warn_far_index(self.space_, u, self._training_index)
+            return torch.zeros(n_rows, state.index_width, dtype=torch.float64)
+        u = array_checks.check_domain_index(domain_index, n_rows, state.index_width)
+        array_checks.check_index_names(domain_index, state.index_names)
+        array_checks.warn_far_index(state.plan.space, u, state.index_values)
         return u
 
-    # --- using the fitted model ------------------------------------------------------------------
-
-    def _compute_outputs(self, X: Any, domain_index: Any, *, encoding: bool = False) -> Array:
-        check_is_fitted(self)
-        x = self._read_x(X, reset=False)
-        u = self._read_u(domain_index, len(x))
-        network = self.game_.encode if encoding else self._prediction_network(self.game_)
-        return prediction.compute_outputs(network, self._scaler, x, u)
-
-    def _prediction_network(self, game: Game) -> prediction.NetworkFunction:
-        """What predicts: one pass, or one for each draw where a player is probabilistic."""
-        if not _is_stochastic(game):
-            return game.predict
+    def _outputs(self, X: Any, domain_index: Any) -> Array:
+        state = self._fitted_state()
         parameters.check_minimum("n_draws", self.n_draws)  # it may change after the fit
-        return prediction.merge_over_draws(game, self.n_draws, self._merge_draws)
-
-    @property
-    def _is_stochastic(self) -> bool:
-        return _is_stochastic(self.game_)
+        parts = [state.outputs(x, u, self.n_draws) for x, u in self._iter_inputs(X, domain_index)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def transform(self, X: Any, domain_index: Any = None) -> Array:
-        """The encoding z of each row; its mean where the encoder is probabilistic."""
-        return self._compute_outputs(X, domain_index, encoding=True)
+        """The encoding z of each row; its mean where the encoder is probabilistic.
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+
+        Returns
+        -------
+        ndarray of shape (rows, encoding width)
+            The encodings.
+        """
+        state = self._fitted_state()
+        return np.concatenate(
+            [state.encodings(x, u) for x, u in self._iter_inputs(X, domain_index)]
+        )
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fits, then gives the encoding of the same rows."""
+        """Fit, then give the encoding of the same rows."""
         domain_index = fit_params.get("domain_index")
         encoding: Array = self.fit(X, y, **fit_params).transform(X, domain_index=domain_index)
         return encoding
 
+    def is_extrapolated(self, X: Any, domain_index: Any = None) -> Array:
+        """Which rows have an index far from all seen in training: do not trust those.
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+
+        Returns
+        -------
+        ndarray of bool
+            True where the index is farther than a tenth of its range from any index seen.
+        """
+        state = self._fitted_state()
+        return np.concatenate(
+            [state.is_extrapolated(u) for _, u in self._iter_inputs(X, domain_index)]
+        )
+
     def score_by_index(self, X: Any, y: Any, domain_index: Any, n_bins: int = 10) -> list[BinScore]:
-        """The score in each of ``bins`` cells along u, over labelled rows.
+        """The score in each of ``n_bins`` cells along u, over labelled rows.
 
         Accuracy for the classifier, root mean squared error for the regressor.
         """
-        return trust.score_by_index(self, X, y, domain_index, n_bins)
+        self._indexed(domain_index, "score along")
+        if n_bins < 1:
+            raise ValueError(f"n_bins is {n_bins}; it must be at least 1.")
+        predicted = self.predict(X, domain_index=domain_index)
+        labels = self._known_labels(y, len(predicted))
+        u = array_checks.check_domain_index(domain_index, len(predicted), self.index_width_)
+        rows, codec = labels.labelled, self.state_.labels
+        return score_by_bin(
+            self.space_, u[rows], labels.source_labels, predicted[rows], n_bins, codec.metric
+        )
 
     def certify(self, X: Any, domain_index: Any) -> Certificate:
-        """Whether z still tells u, best asked of held-out rows: a `Certificate` with `words()`.
+        """Test whether z still tells u, best asked of held-out rows; no label is read.
 
-        It can refute alignment, never prove it. No label is read.
+        Parameters
+        ----------
+        X : array-like
+            Rows as in `fit`.
+        domain_index : array-like
+            The index of each row.
+
+        Returns
+        -------
+        Certificate
+            Its `summary` tells the verdict. It can refute alignment, never prove it.
         """
-        return trust.certify_model(self, X, domain_index)
+        self._indexed(domain_index, "be free of")
+        z = self.transform(X, domain_index=domain_index)
+        u = array_checks.check_domain_index(domain_index, len(z), self.index_width_)
+        predicted = self.predict(X, domain_index=domain_index)
+        return certify(self.space_, z, u, predicted, index_names=self.state_.index_names)
+
+    def _indexed(self, domain_index: Any, purpose: str) -> None:
+        """Refuses a model without an index, and a call without one."""
+        if self._fitted_state().index_width is None:
+            raise ValueError(
+                f"domain_index was not given to fit, so there is no index to {purpose}; fit again "
+                "with domain_index."
+            )
+        if domain_index is None:
+            raise ValueError("domain_index is missing; give the index of each row of X.")
 
     def _score(
         self, metric: Callable[..., Any], X: Any, y: Any, domain_index: Any, sample_weight: Any
     ) -> float:
         """A metric of scikit-learn's over the labelled rows."""
         predicted = self.predict(X, domain_index=domain_index)
-        labels = self._scorable_labels(y, len(predicted))
-        rows = labels.labelled
-        weight = inputs.read_score_weight(sample_weight, rows)
-        return float(metric(labels.source_labels, predicted[rows], sample_weight=weight))
+        labels = self._known_labels(y, len(predicted))
+        weight = array_checks.read_score_weight(sample_weight, labels.labelled)
+        return float(metric(labels.source_labels, predicted[labels.labelled], sample_weight=weight))
 
-    def _scorable_labels(self, y: Any, n_rows: int) -> Labels:
+    def _known_labels(self, y: Any, n_rows: int) -> Labels:
         """The labels that can be scored against; unlabelled rows are left out."""
-        return inputs.read_labels(y, n_rows, has_index=True, source=None)
+        return array_checks.read_labels(y, n_rows, has_index=True, source=None)
 
     # --- files -----------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the fitted model to one safetensors file with a JSON header; no pickle."""
-        check_is_fitted(self)
-        saving.save_estimator(self, path)
+        """Write the fitted model to one safetensors file with a JSON header; no pickle."""
+        state = self._fitted_state()
+        model_file.save_model(path, type(self).__name__, self.get_params(deep=False), state)
 
     @classmethod
     def load(
@@ -368,23 +442,19 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         predictor: nn.Module | None = None,
         discriminator: Discriminator | None = None,
     ) -> Self:
-        """Reads a file that `save` wrote; pass modules of your own again."""
-        model = saving.load_estimator(path, encoder, predictor, discriminator)
+        """Read a file that `save` wrote; pass modules of your own again."""
+        model = model_file.load_model(path, encoder, predictor, discriminator)
         if not isinstance(model, cls):
-            raise saving.ModelFileError(
+            raise model_file.ModelFileError(
                 f"{path} holds a {type(model).__name__}, not a {cls.__name__}; "
                 f"use {type(model).__name__}.load or cida.load."
             )
         return model
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "game_")
+        return "state_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # encodings are float32, whatever X is
         return tags
-
-
-def _is_stochastic(game: Game) -> bool:
-    return is_stochastic(game.encoder) or is_stochastic(game.predictor)

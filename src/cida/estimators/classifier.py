@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-import torch
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from torch import Tensor
 
-from cida.estimators import expected, inputs
+from cida.data import IndexedDataset
+from cida.estimators import array_checks
+from cida.estimators.array_checks import Array, Labels
 from cida.estimators.base import CIDAEstimator
-from cida.estimators.header import read_classes
-from cida.estimators.inputs import Array, Labels
-from cida.games import PredictionLoss, cross_entropy
-from cida.metrics import Metric, accuracy
-from cida.selection.expected_score import ExpectedScore
+from cida.estimators.expected_accuracy import estimate_accuracy, warn_beyond_calibration
+from cida.estimators.labels import ClassLabels
+from cida.estimators.validation import FitArguments, TrainingData, dataset_training_data
+from cida.selection import ExpectedScore
 
 __all__ = ["CIDAClassifier"]
 
@@ -116,99 +111,49 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
 
     __metadata_request__predict_proba: ClassVar = {"domain_index": True}
 
-    def _scorable_labels(self, y: Any, n_rows: int) -> Labels:
-        labels = inputs.read_labels(y, n_rows, has_index=True, source=None)
+    @property
+    def classes_(self) -> Array:
+        """The classes, in the order of `predict_proba`'s columns."""
+        state = self.__dict__.get("state_")
+        if state is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
+        classes: Array = state.labels.classes
+        return classes
+
+    @property
+    def _is_classifier(self) -> bool:
+        return True
+
+    def _known_labels(self, y: Any, n_rows: int) -> Labels:
+        labels = super()._known_labels(y, n_rows)
         if self.index_width_ is None or -1 in self.classes_.tolist():
             return labels
-        return inputs.hide_minus_one(labels)
-
-    def _read_labels(self, y: Any, n_rows: int, has_index: bool, source: Any) -> Labels:
-        labels = super()._read_labels(y, n_rows, has_index, source)
-        if has_index and source is None:
-            return inputs.hide_minus_one(labels)
-        if source is None:
-            inputs.warn_minus_one(labels.values)
-        return labels
-
-    def _fit_labels(self, labels: Labels, weight: Array) -> Array:
-        source_labels = labels.source_labels
-        inputs.check_finite_labels(source_labels)
-        with np.errstate(invalid="ignore"):  # it casts numbers beyond the whole ones
-            check_classification_targets(source_labels)
-        self.classes_, codes = np.unique(source_labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            unlabelled_values = labels.values[~labels.labelled]
-            hint = ""
-            if unlabelled_values.dtype.kind == "i" and (unlabelled_values == -1).any():
-                hint = " (-1 was read as unlabelled: if it is a class, give source)"
-            raise ValueError(
-                f"y has one class ({self.classes_[0]}) among its labelled rows; a classifier "
-                f"needs at least two: label rows of another class too{hint}."
-            )
-        targets = np.zeros(len(labels.values), dtype=np.int64)
-        targets[labels.labelled] = codes
-        return targets
-
-    def _fit_dataset_labels(self, y: Tensor) -> None:
-        if self.class_weight is not None:
-            raise ValueError(
-                f"class_weight is {self.class_weight!r}, which fit_rows does not read; give rows "
-                "their weight."
-            )
-        if y.is_floating_point() or int(y.min()) < 0 or int(y.max()) < 1:
-            raise ValueError(
-                f"rows have labels from {y.min().item():g} to {y.max().item():g} of type "
-                f"{y.dtype}; a classifier needs whole numbers 0 .. K - 1 of at least two classes."
-            )
-        self.classes_ = np.arange(int(y.max()) + 1)
-
-    def _prediction_weight(self, labels: Labels, weight: Array) -> Array:
-        if self.class_weight is None:
-            return weight
-        class_weights = compute_class_weight(
-            self.class_weight,
-            classes=self.classes_,
-            y=labels.source_labels,
-            sample_weight=weight[labels.labelled],
-        )
-        weight = weight.copy()
-        weight[labels.labelled] *= class_weights[
-            np.searchsorted(self.classes_, labels.source_labels)
-        ]
-        return weight
-
-    def _output_width(self) -> int:
-        return len(self.classes_)
-
-    def _label_state(self) -> dict[str, Any]:
-        return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
-
-    def _restore_labels(self, state: dict[str, Any]) -> None:
-        self.classes_ = read_classes(state["classes"], state["dtype"])
-
-    def _prediction_loss(self) -> PredictionLoss:
-        return cross_entropy
-
-    def _bin_metric(self) -> Metric:
-        return accuracy
-
-    def _merge_draws(self, outputs: Tensor) -> Tensor:
-        # The log of the mean probability: the softmax of it is that mean.
-        return outputs.double().log_softmax(2).logsumexp(0) - math.log(len(outputs))
+        return array_checks.hide_minus_one(labels)
 
     def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
         """The probability of each class in ``classes_``.
 
-        Where the encoder is probabilistic, the mean of the probabilities over its draws.
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
+            Where the encoder is probabilistic, the mean of the probabilities over its draws.
         """
-        logits = torch.from_numpy(self._compute_outputs(X, domain_index))
-        return logits.double().softmax(1).numpy()
+        outputs = self._outputs(X, domain_index)
+        codec = self.state_.labels
+        assert isinstance(codec, ClassLabels)
+        return codec.probabilities(outputs)
 
     def predict(self, X: Any, domain_index: Any = None) -> Array:
         """The most probable class of each row, by `predict_proba`."""
-        codes = self._compute_outputs(X, domain_index).argmax(axis=1)
-        predicted: Array = self.classes_[codes]
-        return predicted
+        outputs = self._outputs(X, domain_index)
+        return self.state_.labels.decode(outputs)
 
     def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
         """Accuracy over the labelled rows."""
@@ -220,7 +165,22 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         """The accuracy to expect on the target in cells along u, each with an interval.
 
         X, y and ``domain_index`` are those of the fit: no label of the target is read. The estimate
-        is checked by a second training that is not shown the outermost source range; a warning
+        is checked by a second training that is not shown the nearest source third; a warning
         says where u lies farther than that check reached (docs/selection.md).
         """
-        return expected.estimate_expected_score(self, X, y, domain_index, source, n_bins)
+        self._indexed(domain_index, "look along")
+        data = self.read_training_data(FitArguments(X, y, domain_index, source))
+        cells = self.expected_scores_of(data, n_bins)
+        warn_beyond_calibration(cells)
+        return cells
+
+    def expected_dataset_score(self, dataset: IndexedDataset, n_bins: int) -> list[ExpectedScore]:
+        """`expected_score` after `fit_dataset`, of the same data set."""
+        data = dataset_training_data(dataset, True, self.encoder is not None)
+        return self.expected_scores_of(data, n_bins)
+
+    def expected_scores_of(self, data: TrainingData, n_bins: int) -> list[ExpectedScore]:
+        """`expected_score` of data that was read and checked already."""
+        self._indexed("given", "look along")
+        state, options = self.state_, self._options()
+        return estimate_accuracy(state, options, data, self._draw_seed(), n_bins)

@@ -9,9 +9,9 @@ from typing import Any
 from torch import nn
 
 from cida.discriminators import Discriminator
-from cida.estimators.saving import load_estimator
+from cida.estimators.model_file import load_model
 from cida.io.files import contained_path
-from cida.runs.run_folder import MODEL_FILE, has_table_model
+from cida.io.tensors import MODEL_FILE
 
 __all__ = ["load"]
 
@@ -22,24 +22,29 @@ def load(
     predictor: nn.Module | None = None,
     discriminator: Discriminator | None = None,
 ) -> Any:
-    """The model in a file that ``save`` wrote, or in a folder of `cida export` or of a run.
+    """Load a fitted estimator from a file or a folder.
 
-    An estimator; of a run of `cida fit` a `TablePredictor`, which predicts from tables by the names
-    of their columns. Networks of this library are made again; modules of your own must be passed
-    again. A discriminator of your own is needed to fit again, not to predict.
+    Parameters
+    ----------
+    path : str or path
+        A file that ``save`` wrote, or a folder of `cida export`, `cida fit` or one run.
+    encoder, predictor : torch.nn.Module, optional
+        Modules of your own that the model was fitted with; those of this library are made again.
+    discriminator : Discriminator, optional
+        A head of your own; needed to fit again, not to predict.
+
+    Returns
+    -------
+    CIDAClassifier or CIDARegressor
+        The fitted estimator.
     """
     folder = Path(path)
     if not folder.is_dir():
-        return load_estimator(path, encoder, predictor, discriminator)
-    if has_table_model(folder):
-        from cida.estimators.table import TableModel  # they need pyarrow
-        from cida.estimators.table_predictor import TablePredictor
-
-        return TablePredictor(TableModel.load(folder))
+        return load_model(path, encoder, predictor, discriminator)
     model = contained_path(folder, MODEL_FILE)
     if not model.is_file():
         raise FileNotFoundError(
             f"there is no model file at {model}; give a folder that cida export wrote, "
             "that of one run, or a file that save wrote."
         )
-    return load_estimator(model, encoder, predictor, discriminator)
+    return load_model(model, encoder, predictor, discriminator)

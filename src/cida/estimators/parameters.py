@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from cida.coordinates.moving_frame import MAX_FRAME_FEATURES, can_use_moving_frame
 from cida.errors import error_summary
 from cida.selection.validators import get_validator
-from cida.spaces import Space
 
 __all__ = [
     "check_minimum",
-    "check_moving_frame",
     "check_parameters",
     "check_predictor",
+    "check_static",
     "name_argument_in_errors",
-    "restore_on_failure",
 ]
 
 MODULE_BY_COORDINATES = {
@@ -32,7 +28,6 @@ MODULE_BY_COORDINATES = {
     "windows": "IndexWindows",
 }
 MODULE_BY_STOCHASTIC = {"gaussian": "GaussianCode", "dropout": "MonteCarloDropout"}
-F = TypeVar("F", bound=Callable[..., Any])
 
 _MINIMUM_BY_PARAMETER = {
     "encoding_width": 1,
@@ -49,36 +44,41 @@ _MINIMUM_BY_PARAMETER = {
     "weight_decay": 0,
     "proximity": 0,
     "n_restarts": 1,
+    "n_members": 1,
 }
-OPTIONAL_PARAMETERS = (
+OPTIONAL_PARAMETERS = (  # decided by the policy where None
     "curriculum",
     "encoder_hidden",
     "lambda_d",
     "steps",
     "batch_size",
     "source_batch_size",
-)  # if None
+    "predictor_hidden",
+    "discriminator_steps",
+    "weight_decay",
+    "ema_decay",
+    "proximity",
+)
 _REAL_PARAMETERS = ("lambda_d", "curriculum", "ema_decay", "weight_decay", "proximity")
-
-
-def restore_on_failure(fit: F) -> F:
-    """A fit that fails leaves the model as it was."""
-
-    @functools.wraps(fit)
-    def wrapper(self: Any, *arguments: Any, **keywords: Any) -> Any:
-        before = dict(vars(self))
-        try:
-            return fit(self, *arguments, **keywords)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    return wrapper  # type: ignore[return-value]
 
 
 def check_parameters(parameters: dict[str, Any], n_rows: int) -> None:
     """Refuses settings that cannot work, by name."""
+    check_static(parameters)
+    batch_size = parameters["batch_size"]
+    if parameters["batch_norm"] and min(n_rows, batch_size or n_rows) < 4:
+        raise ValueError(
+            f"batch_norm needs batches of at least 4 rows, and batch_size is {batch_size} with "
+            f"{n_rows} rows in X; raise it, or leave batch_norm out."
+        )
+    if batch_size is not None and batch_size > n_rows:
+        raise ValueError(
+            f"batch_size is {batch_size} but X has only {n_rows} rows; lower it, or leave it out."
+        )
+
+
+def check_static(parameters: dict[str, Any]) -> None:
+    """Refuses settings that cannot work whatever the rows are."""
     for name in _MINIMUM_BY_PARAMETER:
         value = parameters[name]
         if value is None and name in OPTIONAL_PARAMETERS:
@@ -98,7 +98,7 @@ def check_parameters(parameters: dict[str, Any], n_rows: int) -> None:
         ):
             raise ValueError(f"{name} must hold layer widths of at least 1, got {hidden!r}.")
     rate = parameters["learning_rate"]
-    if not (isinstance(rate, Real) and float(rate) > 0):
+    if rate is not None and not (isinstance(rate, Real) and float(rate) > 0):
         raise ValueError(f"learning_rate must be a number above 0, got {rate!r}.")
     if parameters["schedule"] not in ("cosine", "constant"):
         raise ValueError(
@@ -110,12 +110,16 @@ def check_parameters(parameters: dict[str, Any], n_rows: int) -> None:
             "'learned', got "
             f"{parameters['coordinates']!r}."
         )
+    if parameters["capacity"] not in ("auto", "linear", "mlp"):
+        raise ValueError(
+            f"capacity must be 'auto', 'linear' or 'mlp', got {parameters['capacity']!r}."
+        )
     if (mode := parameters["coordinates"]) in MODULE_BY_COORDINATES and parameters[
         "encoder"
     ] is not None:
         raise ValueError(
             f"coordinates is {mode!r}, which belongs to the built-in encoder, and encoder is "
-            f"your own; put cida.networks.{MODULE_BY_COORDINATES[mode]} into it, or use 'raw' "
+            f"your own; put cida.coordinates.{MODULE_BY_COORDINATES[mode]} into it, or use 'raw' "
             "or 'learned'."
         )
     if (stochastic := parameters["stochastic"]) not in (None, *MODULE_BY_STOCHASTIC):
@@ -136,18 +140,8 @@ def check_parameters(parameters: dict[str, Any], n_rows: int) -> None:
         isinstance(callbacks, Sequence) and all(callable(c) for c in callbacks)
     ):
         raise TypeError(f"callbacks is {callbacks!r}; give a list of functions.")
-    batch_size = parameters["batch_size"]
-    if parameters["batch_norm"] and min(n_rows, batch_size or n_rows) < 4:
-        raise ValueError(
-            f"batch_norm needs batches of at least 4 rows, and batch_size is {batch_size} with "
-            f"{n_rows} rows in X; raise it, or leave batch_norm out."
-        )
     if parameters["batch_norm"] and parameters["source_batch_size"] == 1:
         raise ValueError("batch_norm needs more than 1 row, and source_batch_size is 1; raise it.")
-    if batch_size is not None and batch_size > n_rows:
-        raise ValueError(
-            f"batch_size is {batch_size} but X has only {n_rows} rows; lower it, or leave it out."
-        )
 
 
 def _check_machine(device: Any, precision: Any) -> None:
@@ -166,21 +160,6 @@ def check_minimum(name: str, value: Any) -> None:
     kind, word = (Real, "number") if name in _REAL_PARAMETERS else (Integral, "whole number")
     if not (isinstance(value, kind) and float(value) >= minimum):
         raise ValueError(f"{name} must be a {word} of at least {minimum}, got {value!r}.")
-
-
-def check_moving_frame(mode: str, space: Space, features: int) -> None:
-    """Refuses a moving frame where the index is no line or a turn would be too large a matrix."""
-    if can_use_moving_frame(space, features):
-        return
-    if space.embedding_width != 1:
-        raise ValueError(
-            f"coordinates is {mode!r}, which needs an index of one number on a Line, and the "
-            f"space is {space!r}; use 'raw' or 'learned'."
-        )
-    raise ValueError(
-        f"coordinates is {mode!r} and X has {features} columns; a moving frame takes at most "
-        f"{MAX_FRAME_FEATURES}: choose columns, or use 'raw' or 'learned'."
-    )
 
 
 @contextmanager

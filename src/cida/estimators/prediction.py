@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.data import IndexedDataset
-from cida.estimators.inputs import Array
+from cida.estimators.array_checks import Array
 from cida.estimators.scaling import Scaler
 from cida.games import Game
 from cida.indexing import evenly_spaced

@@ -15,9 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from cida.data import IndexedDataset
-from cida.estimators import inputs
+from cida.estimators import array_checks
+from cida.estimators.array_checks import Array, Labels
 from cida.estimators.base import CIDAEstimator
-from cida.estimators.inputs import Array, Labels
 from cida.selection.source_ranges import nearest_source_third
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 from cida.selection.validators import Validator, get_validator
@@ -73,7 +73,7 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Fits every point; the arguments are those of the estimator's ``fit``."""
         validator = get_validator(self.validator)
         param_sets = list(ParameterGrid(self.param_grid))
-        labels = self.estimator._read_labels(y, len(y), True, source)
+        labels = self.estimator.read_labels(y, len(y), source)
         training_mask = labels.labelled.copy()
         if validator.needs_held_out:
             training_mask[np.flatnonzero(training_mask)[::HELD_OUT_STRIDE]] = False
@@ -134,8 +134,8 @@ class _SearchData:
     training_mask: Array
 
     def validation_set(self, model: CIDAEstimator) -> ValidationSet:
-        x = torch.from_numpy(model._read_x(self.X, reset=False)).float()
-        u = inputs.check_domain_index(self.domain_index, len(x), model.index_width_)
+        x = torch.from_numpy(model.read_rows(self.X)).float()
+        u = array_checks.check_domain_index(self.domain_index, len(x), model.index_width_)
         labelled = torch.from_numpy(self.labels.labelled)
         dataset = IndexedDataset(x, self._encode_labels(model), u, labelled)
         return ValidationSet.from_dataset(
@@ -155,7 +155,7 @@ class _SearchData:
         rows = self.labels.labelled
         if not hasattr(model, "classes_"):
             numbers = np.zeros((len(rows), 1))
-            numbers[rows, 0] = inputs.parse_number_labels(self.labels.source_labels)
+            numbers[rows, 0] = array_checks.parse_number_labels(self.labels.source_labels)
             return torch.from_numpy(numbers)
         codes = np.zeros(len(rows), dtype=np.int64)
         codes[rows] = np.searchsorted(model.classes_, self.labels.source_labels)
@@ -163,7 +163,7 @@ class _SearchData:
 
     def _score_left_out_range(self, model: CIDAEstimator) -> float:
         """The score on the outermost source range of the same settings fitted without it."""
-        u = inputs.check_domain_index(
+        u = array_checks.check_domain_index(
             self.domain_index, len(self.training_mask), model.index_width_
         )
         training_rows = torch.from_numpy(self.training_mask)
@@ -171,6 +171,6 @@ class _SearchData:
         refitted = clone(model).fit(
             self.X, self.y, self.domain_index, source=self.training_mask & ~hidden
         )
-        x, truth = model._read_x(self.X, reset=False)[hidden], self.labels.values[hidden]
+        x, truth = model.read_rows(self.X)[hidden], self.labels.values[hidden]
         score: float = refitted.score(x, truth, domain_index=u.numpy()[hidden])
         return score

@@ -19,7 +19,7 @@ from joblib.parallel import LokyBackend, ParallelBackendBase
 
 from cida.errors import CommandError
 from cida.estimators import CidaWarning
-from cida.estimators.saving import library_versions
+from cida.estimators.model_file import library_versions
 
 __all__ = [
     "DaskBackend",

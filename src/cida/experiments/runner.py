@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from cida.estimators import CIDAClassifier
-from cida.estimators.saving import library_versions, to_json_value
+from cida.estimators.model_file import library_versions, to_json_value
 from cida.experiments.display_rows import take_snapshot
 from cida.experiments.spec import Recipe, TaskData
 from cida.io.files import write_atomically

@@ -12,7 +12,7 @@ from torch import nn
 
 from cida.discriminators import DISCRIMINATORS
 from cida.estimators import CIDAClassifier, CIDARegressor
-from cida.estimators.saving import to_json_value
+from cida.estimators.model_file import to_json_value
 from cida.experiments.display_rows import DisplayRows
 from cida.experiments.fetch import RemoteDataset
 from cida.methods import METHODS, HeadBins, Method, Role
@@ -303,6 +303,8 @@ def _build_recipe(task: TaskSpec, preset: Preset, name: str) -> Recipe:
         **_method_settings(task, method),
         **preset.method_settings.get(name, {}),
     }
+    if "coordinates" in settings:  # a recipe that fixes coordinates fixes the capacity too
+        settings = {"capacity": "mlp", **settings}
     networks = preset.method_networks.get(name, preset.networks)
     return Recipe(name, method.title, settings, networks, method.role, task.regression)
 

@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from cida.estimators.base import CIDAEstimator
-from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.saving import library_versions
+from cida.estimators.labels import ClassLabels
+from cida.estimators.model_file import library_versions
 from cida.export.model_card import CITATION, ExportedModel, model_card
 from cida.export.signature import build_onnx_inputs
 from cida.io.files import atomic_new_folder
-from cida.runs.records import RunRecord
-from cida.runs.run_folder import EVENTS_FILE, MODEL_FILE, RunFolder
+from cida.runs.run_folder import MODEL_FILE, RunFolder
 from cida.version import __version__
 
 __all__ = ["check_empty_folder", "export_folder"]
@@ -49,14 +47,9 @@ def check_empty_folder(folder: Path) -> None:
 
 
 def _write_weights(exported: ExportedModel, temp_folder: Path) -> None:
-    model: Any = exported.model
-    if isinstance(model, CIDAEstimator):
-        model.save(temp_folder / MODEL_FILE)
-    else:
-        model.save(temp_folder, exported.record or RunRecord("table", ""))
-        (temp_folder / EVENTS_FILE).unlink()  # of a model from a file there are none
+    exported.model.save(temp_folder / MODEL_FILE)
     run_folder = RunFolder(temp_folder)
-    if exported.record is not None and exported.record.table is None:
+    if exported.record is not None:
         run_folder.write_record(exported.record)
     if exported.result is not None:
         run_folder.write_result(exported.result)
@@ -64,21 +57,19 @@ def _write_weights(exported: ExportedModel, temp_folder: Path) -> None:
 
 def _model_metadata(exported: ExportedModel, temp_folder: Path) -> dict[str, Any]:
     """What a program should know without opening the weights."""
-    model, first = exported.model, exported.estimators[0]
-    classes: Any = None
-    if isinstance(first, CIDAClassifier):
-        classes = getattr(model, "classes", None) or first.classes_.tolist()
-    training_index = first._training_index.numpy()
-    ranges = np.stack([training_index.min(0), training_index.max(0)], axis=1).tolist()
+    state = exported.state
+    classes = state.labels.classes.tolist() if isinstance(state.labels, ClassLabels) else None
+    values = state.index_values.numpy()
+    ranges = np.stack([values.min(0), values.max(0)], axis=1).tolist()
     return {
         "schema": 1,
         "cida": __version__,
-        "model": type(model).__name__,
-        "inputs": [one.to_dict() for one in build_onnx_inputs(model)],
+        "model": type(exported.model).__name__,
+        "inputs": [one.to_dict() for one in build_onnx_inputs(state)],
         "classes": classes,
         "index": dict(zip(exported.index_names, ranges, strict=False)),
-        "space": first.space_.to_dict(),
-        "lacks": exported.custom_modules,
+        "space": state.plan.space.to_dict(),
+        "custom_modules": exported.custom_modules,
         "exported_with": library_versions(),
         "files": {path.name: _sha256(path) for path in sorted(temp_folder.glob("*.safetensors"))},
     }

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cida.estimators.base import CIDAEstimator
-from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.saving import library_versions
+from cida.estimators.labels import ClassLabels
+from cida.estimators.model_file import library_versions
+from cida.estimators.state import FittedState
 from cida.export.signature import INPUT_FORMATS, build_onnx_inputs
 from cida.networks import network_config
 from cida.runs.records import RunRecord, RunResult
 from cida.runs.snapshot import Snapshot
 from cida.version import __version__
-
-if TYPE_CHECKING:  # it needs pyarrow, and estimators have a card without
-    from cida.estimators.table import TableModel
 
 __all__ = ["CITATION", "ExportedModel", "model_card"]
 
@@ -64,21 +62,23 @@ UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ExportedModel:
     """A model, and what its run left beside it: run.json, row.json and the view, where they are."""
 
-    model: CIDAEstimator | TableModel
+    model: CIDAEstimator
     record: RunRecord | None = None
     result: RunResult | None = None
     snapshot: Snapshot | None = None
 
     @property
-    def estimators(self) -> tuple[CIDAEstimator, ...]:
-        model = self.model
-        return (model,) if isinstance(model, CIDAEstimator) else model.estimators
+    def state(self) -> FittedState:
+        """What the fit found."""
+        state: FittedState = self.model.state_
+        return state
 
     @property
     def title(self) -> str:
         """What the model tells, or the run that it is of."""
-        if not isinstance(self.model, CIDAEstimator):
-            return f"{self.model.label} along {', '.join(self.model.index)}"
+        table = self.state.table
+        if table is not None and table.label:
+            return f"{table.label} along {', '.join(table.index)}"
         if self.record is not None:
             return f"{self.record.task}, {self.record.title or self.record.method}"
         return type(self.model).__name__
@@ -96,13 +96,10 @@ class ExportedModel:
     @property
     def index_names(self) -> tuple[str, ...]:
         """The names of the index columns."""
-        model = self.model
-        if not isinstance(model, CIDAEstimator):
-            return model.index
-        width = model.index_width_
+        width = self.state.index_width
         if width is None:
             return ()
-        names = model._index_names or (
+        names = self.state.index_names or (
             self.snapshot.index_names if self.snapshot is not None else None
         )
         return tuple(names or (["u"] if width == 1 else [f"u{k}" for k in range(width)]))
@@ -110,20 +107,18 @@ class ExportedModel:
     @property
     def dates(self) -> tuple[bool, ...]:
         """Which index columns are days since 1970-01-01."""
-        if isinstance(self.model, CIDAEstimator):
+        table = self.state.table
+        if table is None or not table.index:
             return (False,) * len(self.index_names)
-        return tuple(kind == "date" for kind in self.model.index_kinds)
+        return tuple(kind == "date" for kind in table.index_kinds)
 
     @property
     def custom_modules(self) -> list[str]:
         """The players that are modules of the user's own, which no file holds."""
         return [
             player
-            for player in ("encoder", "predictor")
-            for model in self.estimators[:1]
-            if isinstance(self.model, CIDAEstimator)
-            and getattr(model, player) is not None
-            and network_config(getattr(model.game_, player)) is None
+            for player in self.state.custom_modules
+            if network_config(getattr(self.state.game, player)) is None
         ]
 
 
@@ -151,29 +146,29 @@ def model_card(exported: ExportedModel, folder: str = "DIR") -> str:
 
 
 def _about(exported: ExportedModel) -> Iterator[str]:
-    model, record = exported.estimators[0], exported.record
-    task = "classes" if isinstance(model, CIDAClassifier) else "numbers"
+    model, state, record = exported.model, exported.state, exported.record
+    task = "classes" if isinstance(state.labels, ClassLabels) else "numbers"
     training_note = "was trained on labelled rows alone"
-    if model.summary_.is_adaptive:
+    if state.summary.is_adaptive:
         training_note = "was adapted along a continuous index to rows without labels"
     version = _escape_markdown(exported.versions.get("cida", "unknown"))
     yield f"A `{type(model).__name__}` of cida {version}: it predicts {task}, and {training_note}."
     yield ""
     if record is not None:
         yield f"- method: {_escape_markdown(record.method)}"
-    if len(exported.estimators) > 1:
-        yield f"- the mean of {len(exported.estimators)} models with a seed each"
+    if len(state.members) > 1:
+        yield f"- the mean of {len(state.members)} models with a seed each"
     elif record is not None:
         yield f"- seed: {record.seed}"
-    yield f"- steps of training: {model.n_steps_}"
-    yield f"- space of the index: `{model.space_!r}`"
-    if isinstance(model, CIDAClassifier):
-        classes = getattr(exported.model, "classes", None) or model.classes_.tolist()
+    yield f"- steps of training: {state.plan.steps}"
+    yield f"- space of the index: `{state.plan.space!r}`"
+    if isinstance(state.labels, ClassLabels):
+        classes = state.labels.classes.tolist()
         yield f"- classes: {', '.join(_escape_markdown(str(name)) for name in classes)}"
 
 
 def _data(exported: ExportedModel) -> Iterator[str]:
-    record, fit_summary = exported.record, exported.estimators[0].summary_
+    record, fit_summary = exported.record, exported.state.summary
     if record is not None and record.data:
         yield f"- fingerprint: `{record.data.replace('`', ' ')}`"
     if fit_summary.n_source_rows is not None:
@@ -193,7 +188,7 @@ def _ranges(exported: ExportedModel) -> Iterator[str]:
     """Where labels were, and where rows were without."""
     if not exported.index_names:
         return
-    training_index = exported.estimators[0]._training_index.numpy()
+    training_index = exported.state.index_values.numpy()
     snapshot = exported.snapshot
     has_snapshot = (
         snapshot is not None
@@ -247,11 +242,10 @@ def _trust(exported: ExportedModel) -> Iterator[str]:
     yield from (f"- {_escape_markdown(line)}" for line in lines)
     if not lines:
         yield "- No certificate of alignment was made for this run."
-    diagnoses = [each for model in exported.estimators for each in model.diagnoses_]
-    faults = list(dict.fromkeys(str(diagnosis) for diagnosis in diagnoses))
+    faults = list(dict.fromkeys(str(diagnosis) for diagnosis in exported.state.diagnoses))
     yield from (f"- the doctor says: {_escape_markdown(line)}" for line in faults)
     if not faults:
-        was_examined = exported.estimators[0].summary_.is_complete
+        was_examined = exported.state.summary.is_complete
         verdict = (
             "found nothing amiss in training" if was_examined else "did not look at this model"
         )

@@ -6,18 +6,17 @@ import os
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
+from cida.errors import CidaWarning
 from cida.estimators.base import CIDAEstimator
-from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.inputs import CidaWarning
+from cida.estimators.labels import ClassLabels, NumberLabels
+from cida.estimators.state import FittedState
 from cida.export.onnx_graph import make_synthetic_x
 from cida.export.signature import OnnxInput, build_onnx_inputs
-
-if TYPE_CHECKING:  # it needs pyarrow, and estimators are checked without
-    from cida.estimators.table import TableModel
 
 __all__ = ["make_synthetic_rows", "max_prediction_difference", "open_session", "predict_rows"]
 
@@ -31,9 +30,7 @@ MIN_TOP_TWO_MARGIN = 1e-3  # between the two most probable classes, below which 
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 
-def max_prediction_difference(
-    model: CIDAEstimator | TableModel, path: str | os.PathLike[str]
-) -> float:
+def max_prediction_difference(model: CIDAEstimator, path: str | os.PathLike[str]) -> float:
     """The largest difference in a probability; of numbers, in deviations of the label.
 
     Infinite where a label differs that is sure.
@@ -62,7 +59,7 @@ def max_prediction_difference(
 
 def open_session(path: str | os.PathLike[str]) -> Any:
     """The file in onnxruntime, on as many threads as torch has here."""
-    onnxruntime, torch = import_module("onnxruntime"), import_module("torch")
+    onnxruntime = import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = 3
@@ -70,61 +67,59 @@ def open_session(path: str | os.PathLike[str]) -> Any:
     return onnxruntime.InferenceSession(os.fspath(path), options, providers=providers)
 
 
-def make_synthetic_rows(model: CIDAEstimator | TableModel, n_rows: int, seed: int) -> InputArrays:
+def make_synthetic_rows(model: CIDAEstimator, n_rows: int, seed: int) -> InputArrays:
     """Rows about those that the model was fitted on, with holes and new categories, for the file.
 
     The index is of values seen in training.
     """
     generator = np.random.default_rng(seed)
-    inputs = build_onnx_inputs(model)
-    if isinstance(model, CIDAEstimator):
-        arrays = {"X": make_synthetic_x(model, n_rows, generator)}
+    state: FittedState = model.state_
+    inputs = build_onnx_inputs(state)
+    if state.table is None or not state.table.index:
+        arrays = {"X": make_synthetic_x(state, n_rows, generator)}
         if len(inputs) > 1:
-            arrays["u"] = _sample_index(model, n_rows, generator)
+            arrays["u"] = _sample_index(state, n_rows, generator)
         return arrays
-    columns = inputs[: -len(model.index)]
-    columns_by_name = {column.name: column for column in model.schema.columns}
-    arrays = {
-        one.name: _sample_column(one, columns_by_name, model, n_rows, generator) for one in columns
-    }
-    u = _sample_index(model.estimators[0], n_rows, generator)
+    columns = inputs[: -len(state.table.index)]
+    arrays = {one.name: _sample_column(one, state, n_rows, generator) for one in columns}
+    u = _sample_index(state, n_rows, generator)
     return arrays | {one.name: u[:, k] for k, one in enumerate(inputs[len(columns) :])}
 
 
-def predict_rows(model: CIDAEstimator | TableModel, rows: InputArrays) -> Array:
+def predict_rows(model: CIDAEstimator, rows: InputArrays) -> Array:
     """What Python predicts for rows of the file: probabilities, or numbers as one column."""
+    state: FittedState = model.state_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
-        if isinstance(model, CIDAClassifier):
-            return model.predict_proba(rows["X"], domain_index=rows.get("u"))
-        if isinstance(model, CIDAEstimator):
-            return model.predict(rows["X"], domain_index=rows.get("u"))[:, None]
-    x, u = _encode_rows(model, build_onnx_inputs(model), rows)
-    return model.predict(x, u)
+        if state.table is None or not state.table.index:
+            x, u = rows["X"], rows.get("u")
+            index = torch.zeros(len(x), 1) if u is None else torch.from_numpy(u)
+        else:
+            x, index = _encode_rows(state, build_onnx_inputs(state), rows)
+        outputs = state.outputs(x, index, model.n_draws)
+    codec = state.labels
+    if isinstance(codec, ClassLabels):
+        return codec.probabilities(outputs)
+    return codec.decode(outputs)[:, None]
 
 
-def _sample_index(model: CIDAEstimator, n_rows: int, generator: np.random.Generator) -> Array:
-    training_index = model._training_index.numpy()
-    return np.stack(
-        [generator.choice(column, n_rows) for column in training_index.T], axis=1
-    ).astype(float)
+def _sample_index(state: FittedState, n_rows: int, generator: np.random.Generator) -> Array:
+    values = state.index_values.numpy()
+    columns = [generator.choice(column, n_rows) for column in values.T]
+    return np.stack(columns, axis=1).astype(float)
 
 
 def _sample_column(
-    spec: OnnxInput,
-    columns_by_name: Any,
-    model: TableModel,
-    n_rows: int,
-    generator: np.random.Generator,
+    spec: OnnxInput, state: FittedState, n_rows: int, generator: np.random.Generator
 ) -> Array:
     if spec.kind == "rows":
-        centre, scale = model.x_scaling
-        return (centre + scale * generator.normal(size=(n_rows, *spec.shape))).astype(np.float32)
+        return make_synthetic_x(state, n_rows, generator)
     missing = generator.random(n_rows) < MISSING_SHARE
     if spec.kind == "category":
         texts = np.array([*spec.categories, UNKNOWN_CATEGORY], dtype=object)
         return np.where(missing, "", generator.choice(texts, n_rows))
-    column = columns_by_name[spec.column]
+    assert state.table is not None
+    column = next(c for c in state.table.schema.columns if c.name == spec.column)
     values = column.center + column.scale * generator.normal(size=n_rows)
     if spec.kind == "boolean":
         values = generator.integers(0, 2, n_rows).astype(float)
@@ -134,13 +129,17 @@ def _sample_column(
 
 
 def _encode_rows(
-    model: TableModel, inputs: Sequence[OnnxInput], rows: InputArrays
-) -> tuple[Array, Array]:
-    """Inputs and index as `TableModel` reads them from a table with these cells."""
-    pa = import_module("pyarrow")
+    state: FittedState, inputs: Sequence[OnnxInput], rows: InputArrays
+) -> tuple[Array, torch.Tensor]:
+    """Inputs and index as the model reads them from a table with these cells."""
+    from cida.tables.encoded_table import read_index
+
+    pa, table = import_module("pyarrow"), state.table
+    assert table is not None
     cells = {one.column: _to_arrow(pa, one, rows[one.name]) for one in inputs if one.kind != "rows"}
-    x, u = model.read_batch(pa.record_batch(cells))
-    return (model.scale_rows(rows["X"]) if len(model.shape) > 1 else x), u
+    batch = pa.record_batch(cells)
+    x = table.schema.encode(batch) if state.layout.kind == "columns" else rows["X"]
+    return x, torch.from_numpy(read_index(batch, table.index, table.index_kinds))
 
 
 def _to_arrow(pa: Any, spec: OnnxInput, values: Array) -> Any:
@@ -154,15 +153,15 @@ def _to_arrow(pa: Any, spec: OnnxInput, values: Array) -> Any:
     return pa.array(values, from_pandas=True)
 
 
-def _has_label_mismatch(
-    model: CIDAEstimator | TableModel, labels: Array, torch_output: Array
-) -> bool:
-    classes: Any = model.classes_ if isinstance(model, CIDAClassifier) else model.classes
+def _has_label_mismatch(model: CIDAEstimator, labels: Array, torch_output: Array) -> bool:
+    codec = model.state_.labels
+    assert isinstance(codec, ClassLabels)
     ordered = np.sort(torch_output, axis=1)
     is_decided = ordered[:, -1] - ordered[:, -2] > MIN_TOP_TWO_MARGIN
     pairs = zip(labels[is_decided], torch_output.argmax(1)[is_decided], strict=True)
-    return any(str(label) != str(classes[code]) for label, code in pairs)
+    return any(str(label) != str(codec.classes[code]) for label, code in pairs)
 
 
-def _label_scale(model: Any) -> float:
-    return float(model._y_scale if isinstance(model, CIDAEstimator) else model.scale) or 1.0
+def _label_scale(model: CIDAEstimator) -> float:
+    codec = model.state_.labels
+    return codec.scale if isinstance(codec, NumberLabels) else 1.0

@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cida.errors import error_summary
 from cida.estimators.base import CIDAEstimator
-from cida.estimators.classifier import CIDAClassifier
+from cida.estimators.labels import ClassLabels
+from cida.estimators.state import FittedState
 from cida.export.onnx_check import max_prediction_difference
 from cida.export.onnx_graph import (
     EstimatorGraph,
@@ -36,9 +38,6 @@ from cida.export.signature import (
 )
 from cida.io.files import atomic_replace
 from cida.version import __version__
-
-if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
-    from cida.estimators.table import TableModel
 
 __all__ = ["MAX_PREDICTION_DIFFERENCE", "ExportError", "check_onnx_installed", "export_onnx"]
 
@@ -57,7 +56,7 @@ class ExportError(FloatingPointError):
 
 
 def export_onnx(
-    model: CIDAEstimator | TableModel, path: str | os.PathLike[str], check: bool = True
+    model: CIDAEstimator, path: str | os.PathLike[str], check: bool = True
 ) -> float | None:
     """Writes encoder and predictor, with all that comes before and after them, to an ONNX file.
 
@@ -68,13 +67,15 @@ def export_onnx(
     rows; above 1e-4 no file is left. Without ``check`` nothing is compared.
     """
     check_onnx_installed("onnx", "onnxscript", *(["onnxruntime"] if check else []))
-    inputs = build_onnx_inputs(model)
-    if isinstance(model, CIDAEstimator):
-        graph: ExportGraph = EstimatorGraph(model)
-        examples = [make_example_x(model), *([make_example_u(model)] if model.index_width_ else [])]
+    check_is_fitted(model)
+    state = model.state_
+    inputs = build_onnx_inputs(state)
+    if state.table is None or not state.table.index:
+        graph: ExportGraph = EstimatorGraph(state, model.n_draws)
+        examples = [make_example_x(state), *([make_example_u(state)] if state.index_width else [])]
     else:
-        graph = TableGraph(model)
-        examples = _table_examples(model, inputs)
+        graph = TableGraph(state, model.n_draws)
+        examples = _table_examples(state, inputs)
     onnx_model = _trace(graph, examples)
     _finalize_graph(onnx_model, inputs, _classes(model))
     _add_metadata(onnx_model, model, inputs)
@@ -92,7 +93,7 @@ def export_onnx(
     return difference
 
 
-def _compare(model: CIDAEstimator | TableModel, path: Path) -> float:
+def _compare(model: CIDAEstimator, path: Path) -> float:
     try:
         return max_prediction_difference(model, path)
     except Exception as error:  # onnxruntime has no common class for what it cannot run
@@ -111,19 +112,18 @@ def check_onnx_installed(*packages: str) -> None:
         )
 
 
-def _table_examples(model: TableModel, inputs: Sequence[OnnxInput]) -> list[Tensor]:
-    u = make_example_u(model.estimators[0])
+def _table_examples(state: FittedState, inputs: Sequence[OnnxInput]) -> list[Tensor]:
+    u = make_example_u(state)
     examples: list[Tensor] = []
-    for spec in inputs[: -len(model.index)]:
+    for spec in inputs[: -u.shape[1]]:
         kind = {"float": torch.float32, "double": torch.float64, "string": torch.int64}[spec.dtype]
         examples.append(torch.zeros(len(u), *spec.shape, dtype=kind))
     return [*examples, *u.unbind(1)]
 
 
-def _classes(model: CIDAEstimator | TableModel) -> Array | None:
-    if isinstance(model, CIDAEstimator):
-        return model.classes_ if isinstance(model, CIDAClassifier) else None
-    return None if model.classes is None else np.array(model.classes, dtype=object)
+def _classes(model: CIDAEstimator) -> Array | None:
+    codec = model.state_.labels
+    return codec.classes if isinstance(codec, ClassLabels) else None
 
 
 # --- the graph -----------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _insert_class_lookup(onnx: Any, graph: Any, classes: Array) -> None:
 
 
 def _add_metadata(
-    model: OnnxModel, fitted_model: CIDAEstimator | TableModel, inputs: Sequence[OnnxInput]
+    model: OnnxModel, fitted_model: CIDAEstimator, inputs: Sequence[OnnxInput]
 ) -> None:
     """What a reader of the file should know, as JSON in its metadata."""
     onnx = import_module("onnx")
@@ -238,12 +238,12 @@ def _add_metadata(
         "inputs": [one.to_dict() for one in inputs],
         "classes": None if classes is None else classes.tolist(),
     }
-    if isinstance(fitted_model, CIDAEstimator):
-        names = getattr(fitted_model, "feature_names_in_", None)
-        metadata["features"] = None if names is None else [str(name) for name in names]
-        metadata["index"] = fitted_model._index_names
+    state = fitted_model.state_
+    if state.table is not None:
+        metadata |= {"label": state.table.label, "index": list(state.table.index)}
     else:
-        metadata |= {"label": fitted_model.label, "index": list(fitted_model.index)}
+        metadata["features"] = None if state.feature_names is None else list(state.feature_names)
+        metadata["index"] = None if state.index_names is None else list(state.index_names)
     onnx.helper.set_model_props(model, {METADATA_KEY: json.dumps(metadata)})
     model.producer_name, model.producer_version = "cida", __version__
 

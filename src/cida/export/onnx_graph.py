@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cida.estimators.base import CIDAEstimator
-from cida.estimators.classifier import CIDAClassifier
-from cida.estimators.regressor import CIDARegressor
+from cida.estimators.labels import ClassLabels, NumberLabels
+from cida.estimators.state import FittedState
 from cida.export.onnx_layers import (
     IndexEmbedding,
     LabelScaling,
@@ -21,10 +20,8 @@ from cida.export.onnx_layers import (
     make_traceable,
     to_double_tensor,
 )
-from cida.networks import StochasticLayer, TabularEncoder, is_stochastic
-
-if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
-    from cida.estimators.table import TableModel
+from cida.games import Game
+from cida.networks import StochasticLayer, is_stochastic
 
 __all__ = [
     "EstimatorGraph",
@@ -55,22 +52,21 @@ class EstimatorModule(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, model: CIDAEstimator) -> None:
+    def __init__(self, state: FittedState, game: Game, n_draws: int) -> None:
         super().__init__()
-        self.embed, self.uses_index = IndexEmbedding(model.space_), model._has_index_input
-        self.register_buffer("mean", torch.as_tensor(model._scaler.mean).double())
-        self.register_buffer("scale", torch.as_tensor(model._scaler.scale).double())
+        self.embed, self.uses_index = IndexEmbedding(state.plan.space), state.plan.has_index_input
+        self.register_buffer("mean", torch.as_tensor(state.scaler.mean).double())
+        self.register_buffer("scale", torch.as_tensor(state.scaler.scale).double())
         self.to_label: LabelScaling | None = None
-        if isinstance(model, CIDARegressor):
-            self.to_label = LabelScaling(
-                model._y_scale, model._y_mean, model._residual_variance or 0.0
-            )
-        players = nn.ModuleList([model.game_.encoder, model.game_.predictor])
+        if isinstance(state.labels, NumberLabels):
+            codec = state.labels
+            self.to_label = LabelScaling(codec.scale, codec.mean, codec.residual_variance or 0.0)
+        players = nn.ModuleList([game.encoder, game.predictor])
         check_exportable(players)
-        self.n_draws = model.n_draws if is_stochastic(players) else 0
+        self.n_draws = n_draws if is_stochastic(players) else 0
         self.players = copy.deepcopy(players).eval().requires_grad_(False)
         if self.n_draws:
-            shapes = self._noise_shapes(make_example_x(model), make_example_u(model))
+            shapes = self._noise_shapes(make_example_x(state), make_example_u(state))
             freeze_draws(self.players, self.n_draws, shapes)
         make_traceable(self.players)
 
@@ -127,56 +123,50 @@ class ExportGraph(nn.Module):
 
 
 class EstimatorGraph(ExportGraph):
-    """An estimator: X, and u if it was fitted with an index."""
+    """A model of arrays: X, and u if it was fitted with an index; the mean of its members."""
 
-    def __init__(self, model: CIDAEstimator) -> None:
+    def __init__(self, state: FittedState, n_draws: int) -> None:
         super().__init__()
-        self.model = EstimatorModule(model)
-        self.is_classifier = isinstance(model, CIDAClassifier)
+        self.members = nn.ModuleList(
+            [EstimatorModule(state, game, n_draws) for game in state.members]
+        )
+        self.is_classifier = isinstance(state.labels, ClassLabels)
 
     def forward(self, inputs: list[Tensor]) -> Outputs:
         x, u = inputs[0], inputs[-1]  # of a model without an index, u is not looked at
-        return self.split_outputs(self.model(x, u), self.is_classifier)
+        return self.split_outputs(self.mean_prediction(x, u), self.is_classifier)
+
+    def mean_prediction(self, x: Tensor, u: Tensor) -> Tensor:
+        """The mean of what the members predict."""
+        predictions = torch.stack([member(x, u) for member in self.members])
+        return predictions.mean(0) if len(self.members) > 1 else predictions[0]
 
 
-class TableGraph(ExportGraph):
-    """A table's model: its numbers (NaN where missing), codes of its categories, and the index.
+class TableGraph(EstimatorGraph):
+    """A model of a table: its numbers (NaN where missing), codes of categories, and the index.
 
-    Rows that are no vectors take the place of numbers and codes. Several models give their mean.
+    Rows that are no vectors take the place of numbers and codes.
     """
 
     centre: Tensor
     spread: Tensor
 
-    def __init__(self, table: TableModel) -> None:
-        super().__init__()
-        self.models = nn.ModuleList([EstimatorModule(model) for model in table.estimators])
-        numeric = [column for column in table.schema.columns if column.is_numeric]
-        self.n_numeric, self.indicators = len(numeric), list(table.schema.missing_indicators)
-        self.index_width = len(table.index)
+    def __init__(self, state: FittedState, n_draws: int) -> None:
+        super().__init__(state, n_draws)
+        assert state.table is not None
+        schema = state.table.schema
+        numeric = [column for column in schema.columns if column.is_numeric]
+        self.n_numeric, self.indicators = len(numeric), list(schema.missing_indicators)
+        self.index_width = len(state.table.index)
         self.register_buffer("centre", to_double_tensor([column.center for column in numeric]))
         self.register_buffer("spread", to_double_tensor([column.scale for column in numeric]))
-        self.rows_scaling = table.x_scaling if len(table.shape) > 1 else None
-        self.is_classifier = table.classes is not None
-        self.to_label = LabelScaling(table.scale, table.center)
+        self.has_columns = state.layout.kind == "columns"
 
     def forward(self, inputs: list[Tensor]) -> Outputs:
         columns, index = inputs[: -self.index_width], inputs[-self.index_width :]
-        u = torch.stack(index, dim=1)
-        x = (
-            self._encode_columns(columns)
-            if self.rows_scaling is None
-            else self._scale_rows(columns[0])
-        )
-        predictions = torch.stack([model(x, u) for model in self.models]).mean(0)
-        if not self.is_classifier:
-            predictions = self.to_label.to_label_units(predictions)
+        x = self._encode_columns(columns) if self.has_columns else columns[0]
+        predictions = self.mean_prediction(x, torch.stack(index, dim=1))
         return self.split_outputs(predictions, self.is_classifier)
-
-    def _scale_rows(self, rows: Tensor) -> Tensor:
-        assert self.rows_scaling is not None
-        centre, scale = self.rows_scaling
-        return (rows - centre) / scale
 
     def _encode_columns(self, columns: Sequence[Tensor]) -> Tensor:
         """What `Schema.encode` makes of a row."""
@@ -193,24 +183,23 @@ class TableGraph(ExportGraph):
         return torch.cat([scaled, *missing_indicators, *codes], dim=1)
 
 
-def make_synthetic_x(model: CIDAEstimator, n_rows: int, generator: np.random.Generator) -> Array:
-    """Rows about the mean of those that the estimator was fitted on; codes are those it knows."""
-    noise = generator.normal(size=(n_rows, *model._row_shape))
-    encoder = next((m for m in model.game_.modules() if isinstance(m, TabularEncoder)), None)
-    if encoder is not None and noise.shape[1:] == (sum(encoder.split_sizes),):
-        numbers, indicators, _ = encoder.split_sizes
-        sizes = [2] * indicators + [int(e.num_embeddings) for e in encoder._embedding_tables()]
-        noise[:, numbers:] = generator.integers(0, sizes, (n_rows, len(sizes)))
-    x: Array = model._scaler.mean + model._scaler.scale * noise
-    return x if len(model._row_shape) == 1 else x.astype(np.float32)
+def make_synthetic_x(state: FittedState, n_rows: int, generator: np.random.Generator) -> Array:
+    """Rows about the mean of those fitted on, as the scaler takes them; codes are known ones."""
+    layout = state.layout
+    noise = generator.normal(size=(n_rows, *layout.shape))
+    if layout.kind == "columns" and not layout.is_numbers_only:
+        sizes = [2] * len(layout.missing_indicators) + list(layout.category_sizes)
+        noise[:, layout.n_numbers :] = generator.integers(0, sizes, (n_rows, len(sizes)))
+    x: Array = state.scaler.mean + state.scaler.scale * noise
+    return x if len(layout.shape) == 1 else x.astype(np.float32)
 
 
-def make_example_x(model: CIDAEstimator) -> Tensor:
+def make_example_x(state: FittedState) -> Tensor:
     """A few such rows."""
-    return torch.from_numpy(make_synthetic_x(model, N_EXAMPLE_ROWS, np.random.default_rng(0)))
+    return torch.from_numpy(make_synthetic_x(state, N_EXAMPLE_ROWS, np.random.default_rng(0)))
 
 
-def make_example_u(model: CIDAEstimator) -> Tensor:
-    """As many values of the index as there are rows in `example_x`, of those seen in training."""
-    training_index = model._training_index.double()
-    return training_index[torch.linspace(0, len(training_index) - 1, N_EXAMPLE_ROWS).long()]
+def make_example_u(state: FittedState) -> Tensor:
+    """As many values of the index as there are rows in `make_example_x`, of those seen."""
+    values: Tensor = state.index_values.double()
+    return values[torch.linspace(0, len(values) - 1, N_EXAMPLE_ROWS).long()]

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sklearn.utils.validation import check_is_fitted
-
-from cida.estimators.base import CIDAEstimator
+from cida.estimators.state import FittedState
 
 if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
-    from cida.estimators.table import TableModel
     from cida.tables import Column
 
 __all__ = [
@@ -54,22 +51,20 @@ class OnnxInput:
         return {**fields, "type": self.dtype, "shape": ["rows", *self.shape], **categories}
 
 
-def build_onnx_inputs(model: CIDAEstimator | TableModel) -> tuple[OnnxInput, ...]:
+def build_onnx_inputs(state: FittedState) -> tuple[OnnxInput, ...]:
     """The inputs of the model's file, in their order."""
-    if isinstance(model, CIDAEstimator):
-        check_is_fitted(model)
-        vector = len(model._row_shape) == 1
-        rows = OnnxInput("X", "X", "rows", model._row_shape, "double" if vector else "float")
-        if model.index_width_ is None:
-            return (rows,)
-        return (rows, OnnxInput("u", "u", "index", (model.index_width_,)))
-    if len(model.shape) > 1:
-        columns = [OnnxInput("X", "X", "rows", model.shape, "float")]
+    shape, width = state.layout.shape, state.index_width
+    if state.table is None or not state.table.index:
+        rows = OnnxInput("X", "X", "rows", shape, "double" if len(shape) == 1 else "float")
+        return (rows,) if width is None else (rows, OnnxInput("u", "u", "index", (width,)))
+    table = state.table
+    if state.layout.kind == "columns":
+        columns = [_column_input(column) for column in table.schema.columns]
     else:
-        columns = [_column_input(column) for column in model.schema.columns]
-    kinds: list[InputKind] = ["index date" if k == "date" else "index" for k in model.index_kinds]
+        columns = [OnnxInput("X", "X", "rows", shape, "float")]
+    kinds: list[InputKind] = ["index date" if k == "date" else "index" for k in table.index_kinds]
     index = [
-        OnnxInput(_unreserved_name(n), n, kind) for n, kind in zip(model.index, kinds, strict=True)
+        OnnxInput(_unreserved_name(n), n, kind) for n, kind in zip(table.index, kinds, strict=True)
     ]
     return (*columns, *index)
 

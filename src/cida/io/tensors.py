@@ -17,6 +17,7 @@ from cida.io.files import write_atomically
 from cida.io.json_decode import parse_json
 
 __all__ = [
+    "MODEL_FILE",
     "MODEL_FORMAT_VERSION",
     "ModelFileError",
     "read_model_file",
@@ -24,7 +25,8 @@ __all__ = [
     "write_model_file",
 ]
 
-MODEL_FORMAT_VERSION = 2
+MODEL_FORMAT_VERSION = 3
+MODEL_FILE = "model.safetensors"  # the name of a model's file in a folder
 _METADATA_KEY = "cida"
 
 

@@ -78,9 +78,9 @@ class TabularEncoder(nn.Module):
             numbers, is_missing, _ = self._split(x)
             self.windows.fit(numbers, index, ~is_missing)
 
-    def forward(self, x: Tensor, index: Tensor) -> Tensor:
+    def forward(self, x: Tensor, index: Tensor | None = None) -> Tensor:
         numbers, is_missing, codes = self._split(x)
-        if self.windows is not None and self.affine is not None:
+        if self.windows is not None and self.affine is not None and index is not None:
             numbers = self.affine(self.windows(numbers, index), index)
         numbers = numbers.masked_fill(is_missing, 0.0)
         embedded = [

@@ -121,7 +121,7 @@ def _build_user_tables_section(chapter: Chapter) -> Section:
                 {
                     "run" if len(chapter.runs) > 1 else "method": method.title,
                     **({"task": task.title} if len(chapter.tasks) > 1 else {}),
-                    "seeds": str(fit.n_models),
+                    "seeds": str(fit.n_members),
                     "rows": f"{fit.n_rows:,}",
                     "source rows": f"{fit.n_source_rows:,}",
                     "held-out source": _format_scores(fit.scores),

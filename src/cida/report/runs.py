@@ -109,7 +109,8 @@ def read_runs(paths: Sequence[Path]) -> RunCollection:
 
 
 def _read_run(folder: RunFolder) -> Run:
-    fitted_runs = tuple(folder.fitted_runs())
+    fitted_run = folder.fitted_run()
+    fitted_runs = () if fitted_run is None else (fitted_run,)
     return Run(folder.path, folder.record, folder.result, fitted_runs, folder.snapshot)
 
 

@@ -95,7 +95,8 @@ def certify_runs(
 
 def find_dependence(certificate: Mapping[str, Any] | None) -> bool | None:
     """What the record of a certificate says; None where there is none."""
-    return None if certificate is None else bool(certificate["dependence_found"])
+    verdicts = {"dependent": True, "no-dependence-found": False, "constant-encoding": False}
+    return None if certificate is None else verdicts.get(certificate["verdict"])
 
 
 def run_verdict(run: Run, certificates: Certificates) -> Verdict | None:

@@ -53,7 +53,8 @@ class Origin:
 class FitRecord:
     """What a fit of a user's own table adds to the record of its run.
 
-    ``scores`` are those of the source rows that were held out, by metric; ``certificate`` is
+    ``scores`` are those of the source rows that were trained on, by metric; ``plan`` is
+    `Plan.to_dict`; ``certificate`` is
     `Certificate.to_dict`, None where the rows allow none. ``messages`` are the lines that the
     command printed, by topic: they are shown again and never read by a program.
     """
@@ -62,8 +63,9 @@ class FitRecord:
     index_names: list[str]
     n_rows: int
     n_source_rows: int
-    n_models: int
+    n_members: int
     scores: dict[str, float] = field(default_factory=dict)
+    plan: dict[str, Any] = field(default_factory=dict)
     certificate: dict[str, Any] | None = None
     messages: dict[str, list[str]] = field(default_factory=dict)
 
@@ -73,7 +75,7 @@ class RunRecord:
     """What was run: enough to do it again, and to know that two runs are the same.
 
     ``task`` names the data and ``data`` is their fingerprint. ``fit`` is there for a user's own
-    table alone, and ``table`` is what its model needs to read rows of it.
+    table alone.
     """
 
     task: str
@@ -88,7 +90,6 @@ class RunRecord:
     is_simulated: bool = False
     origin: Origin = Origin()
     fit: FitRecord | None = None
-    table: dict[str, Any] | None = None
 
     @property
     def identity(self) -> str:
@@ -99,9 +100,9 @@ class RunRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        optional = {name: getattr(self, name) for name in ("fit", "table")}
-        absent = {name for name, value in optional.items() if value is None}
-        values = {name: value for name, value in asdict(self).items() if name not in absent}
+        values = asdict(self)
+        if self.fit is None:
+            del values["fit"]
         return {"schema": RECORD_SCHEMA, **values}
 
     @classmethod

@@ -15,7 +15,7 @@ from typing import Any, Self
 from cida.errors import error_summary
 from cida.io.files import contained_path, exclusive_lock, remove_partial_files, write_atomically
 from cida.io.json_decode import from_dict, parse_json
-from cida.io.tensors import ModelFileError
+from cida.io.tensors import MODEL_FILE, ModelFileError
 from cida.runs.fitted_run import FittedRun, read_fitted_run
 from cida.runs.records import CHECKPOINT_FOLDER_NAME, MANIFEST_FILE, Manifest, RunRecord, RunResult
 from cida.runs.snapshot import SNAPSHOT_FILE, Snapshot, load_snapshot
@@ -30,14 +30,12 @@ __all__ = [
     "RunFolder",
     "check_checkpoint_seconds",
     "find_run_folders",
-    "has_table_model",
-    "read_fitted_runs",
+    "load_fitted_run",
 ]
 
 RECORD_FILE = "run.json"
 RESULT_FILE = "row.json"
 EVENTS_FILE = "events.jsonl"
-MODEL_FILE = "model.safetensors"
 
 MAX_LEARNING_RATE = 1e6
 
@@ -184,20 +182,16 @@ class RunFolder:
         return _read_events(contained_path(self.path, EVENTS_FILE))
 
     @property
-    def model_files(self) -> dict[int, Path]:
-        """The files of its models, by number; models of scikit-learn have none."""
-        if self.record.fit is None:
-            path = contained_path(self.path, MODEL_FILE)
-            return {0: path} if path.is_file() else {}
-        numbers = range(self.record.fit.n_models)
-        return {n: contained_path(self.path, f"model-{n}.safetensors") for n in numbers}
+    def model_file(self) -> Path | None:
+        """The file of its model; models of scikit-learn have none."""
+        path = contained_path(self.path, MODEL_FILE)
+        return path if path.is_file() else None
 
-    def fitted_runs(self) -> Iterator[FittedRun]:
-        """The trainings of the run: what their model files and events say."""
-        events = self.events()
-        for number, file in self.model_files.items():
-            suffix = "" if self.record.fit is None else f" (model {number})"
-            yield read_fitted_run(f"{self.path}{suffix}", file, events.get(number, ()))
+    def fitted_run(self) -> FittedRun | None:
+        """The training of the run: what its model file and the events of its first member say."""
+        if self.model_file is None:
+            return None
+        return read_fitted_run(str(self.path), self.model_file, self.events().get(0, ()))
 
     # --- writing -----------------------------------------------------------------------------
 
@@ -223,23 +217,17 @@ class RunFolder:
         snapshot.save(self.path / SNAPSHOT_FILE)
 
 
-def read_fitted_runs(path: Path) -> Iterator[FittedRun]:
-    """The training in a model file, or all trainings of a run's folder."""
+def load_fitted_run(path: Path) -> FittedRun:
+    """The training in a model file, or that of a run's folder."""
     if path.is_file():
-        yield read_fitted_run(str(path), path)
-        return
-    folder = RunFolder.open(path)
-    if not folder.model_files:
+        return read_fitted_run(str(path), path)
+    fitted_run = RunFolder.open(path).fitted_run()
+    if fitted_run is None:
         raise ValueError(
             f"RUN is {path}, which kept no {MODEL_FILE}; methods of scikit-learn have no game to "
             "examine."
         )
-    yield from folder.fitted_runs()
-
-
-def has_table_model(path: Path) -> bool:
-    """Whether this is the folder of a run of a user's own table."""
-    return (path / RECORD_FILE).is_file() and RunFolder(path).record.table is not None
+    return fitted_run
 
 
 def find_run_folders(path: Path) -> list[Path]:

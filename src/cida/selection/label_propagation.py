@@ -244,7 +244,7 @@ class _Trial:
         width = self.index.shape[1]
         for mode, fit in coordinate_candidates(self.space, self.x.shape[1], width).items():
             transformed = (
-                self.x if fit is None else fit(self.x, self.index)(self.x, self.index.float())
+                self.x if fit is None else fit(self.x, self.index, None)(self.x, self.index.float())
             )
             for stepwise in (False, True):
                 yield (mode, stepwise), transformed.double().numpy(), stepwise

@@ -10,21 +10,24 @@ if find_spec("pyarrow") is None:
 
 from cida.tables.columns import encode_columns
 from cida.tables.encoded_table import ColumnRoles, EncodedTable, read_table
+from cida.tables.frame_source import open_any_table
+from cida.tables.mapped_rows import map_rows
 from cida.tables.schema import Column, Schema
 from cida.tables.sources import TableSource, open_table
-from cida.tables.store import MappedDataset, write_mapped_rows
+from cida.tables.table_format import TableFormat
 from cida.tables.writer import open_writer
 
 __all__ = [
     "Column",
     "ColumnRoles",
     "EncodedTable",
-    "MappedDataset",
     "Schema",
+    "TableFormat",
     "TableSource",
     "encode_columns",
+    "map_rows",
+    "open_any_table",
     "open_table",
     "open_writer",
     "read_table",
-    "write_mapped_rows",
 ]

@@ -50,7 +50,7 @@ class ArraySource(TableSource):
         if arrays["X"].dtype.kind not in "fiub":
             raise ValueError(f"{path} has X of type {arrays['X'].dtype}; it must be numbers.")
         self.columns = _split_columns("u", arrays["u"])
-        self.index = tuple(self.columns)
+        self.default_index, self.default_label = tuple(self.columns), "y"
         if "y" in arrays:
             self.columns |= _split_columns("y", arrays["y"])
             self.missing_label = -1.0 if arrays["y"].dtype.kind == "i" else None

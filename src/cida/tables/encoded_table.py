@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cida.errors import did_you_mean
-from cida.spaces import Line, Periodic, Product, Space
 from cida.tables.cells import CellError, ColumnKind, normalize_text, to_numbers
-from cida.tables.label_column import ClassLabelReader, NumberLabelReader
+from cida.tables.label_column import ClassLabelReader, NumberLabelReader, natural_classes
 from cida.tables.schema import Schema
 from cida.tables.schema_builder import SchemaBuilder
 from cida.tables.sources import TableSource, check_column_names, find_array_files
@@ -24,10 +21,12 @@ __all__ = [
     "ColumnRoles",
     "EncodedTable",
     "check_index_cells",
+    "encode_batches",
     "enumerate_batches",
     "hash_table_file",
     "name_cells_in_errors",
     "read_index",
+    "read_schema",
     "read_table",
 ]
 
@@ -37,11 +36,10 @@ MAX_ABS_INDEX_CELL = 1e150  # of an index: squares of distances must not overflo
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Which column is the label, which are the index, which wrap round, which are left out."""
+    """Which column is the label, which are the index, and which are left out."""
 
     label: str
     index: tuple[str, ...]
-    periods: Mapping[str, float] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     regression: bool = False
 
@@ -56,22 +54,6 @@ class ColumnRoles:
         duplicate = next((name for name in role_columns if role_columns.count(name) > 1), None)
         if duplicate is not None:
             raise ValueError(f"{duplicate} is named twice among label, index and drop; leave one.")
-        for name, period in self.periods.items():
-            if name not in self.index:
-                hint = did_you_mean(name, self.index)
-                raise ValueError(
-                    f"periodic has {name}, which is no index column ({', '.join(self.index)})"
-                    f"{f'; {hint.strip()}' if hint else '.'}"
-                )
-            if not (math.isfinite(period) and period > 0):
-                raise ValueError(f"periodic has the period {period:g} for {name}; it must be > 0.")
-
-    def make_space(self) -> Space:
-        """What u is: a `Line` or a `Periodic` for each index column."""
-        parts = [
-            Periodic(self.periods[name]) if name in self.periods else Line() for name in self.index
-        ]
-        return parts[0] if len(parts) == 1 else Product(parts)
 
 
 @dataclass(frozen=True)
@@ -87,7 +69,7 @@ class EncodedTable:
     schema: Schema
     y: Array
     labelled: Array
-    classes: tuple[str, ...] | None
+    classes: Array | None
     u: Array
     index_kinds: tuple[ColumnKind, ...]
 
@@ -97,8 +79,7 @@ class EncodedTable:
     def iter_encoded(self) -> Iterator[Array]:
         """The inputs, a batch at a time."""
         names = self.schema.names or self.roles.index  # the latter for the number of rows
-        for batch in self.table.iter_batches(names):
-            yield self.schema.encode(batch)
+        yield from encode_batches(self.table, self.schema, names)
 
 
 def read_table(table: TableSource, roles: ColumnRoles) -> EncodedTable:
@@ -136,7 +117,32 @@ def read_table(table: TableSource, roles: ColumnRoles) -> EncodedTable:
             f"{table.path} has no column to learn from beside label and index"
             f"{''.join(f'; {name}: {why}' for name, why in schema.dropped)}."
         )
-    return EncodedTable(table, roles, schema, y, labelled, classes, u, index_kinds)
+    natural = None if classes is None else natural_classes(classes, kinds[roles.label])
+    return EncodedTable(table, roles, schema, y, labelled, natural, u, index_kinds)
+
+
+def read_schema(table: TableSource, drop: Sequence[str] = ()) -> Schema:
+    """The schema of a table whose labels and index are given apart from it."""
+    check_column_names("drop", drop, table.column_names)
+    columns = [n for n in table.column_names if n not in (*drop, *table.unreadable)]
+    dropped = {**table.unreadable, **dict.fromkeys(drop, "drop names it")}
+    builder = SchemaBuilder(table.infer_kinds(columns), dropped)
+    for start, batch in enumerate_batches(table.iter_batches(columns)):
+        with name_cells_in_errors(table, start):
+            builder.add(batch)
+    schema = builder.build()
+    if not schema.columns:
+        raise ValueError(
+            f"{table.path} has no column to learn from"
+            f"{''.join(f'; {name}: {why}' for name, why in schema.dropped)}."
+        )
+    return schema
+
+
+def encode_batches(table: TableSource, schema: Schema, columns: Sequence[str]) -> Iterator[Array]:
+    """The inputs of a table, a batch at a time."""
+    for batch in table.iter_batches(columns):
+        yield schema.encode(batch)
 
 
 def read_index(batch: Any, names: Sequence[str], kinds: Sequence[ColumnKind]) -> Array:

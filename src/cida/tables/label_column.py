@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from cida.tables.cells import ColumnKind, normalize_text, to_numbers
 from cida.tables.sources import TableSource
 
-__all__ = ["ClassLabelReader", "NumberLabelReader"]
+__all__ = ["ClassLabelReader", "NumberLabelReader", "natural_classes"]
 
 Array = np.ndarray[Any, Any]
 LabelColumn = tuple[Array, Array, tuple[str, ...] | None]  # y, labelled, classes
@@ -130,6 +131,16 @@ def _check_labelled(name: str, labelled: Array) -> None:
             f"label {name} is given in all {len(labelled):,} rows, so there is no target to adapt "
             "to; leave it empty in the rows to predict."
         )
+
+
+def natural_classes(names: Sequence[str], kind: ColumnKind | None) -> Array:
+    """Class names as what they stand for: numbers, booleans or texts."""
+    if kind == "number":
+        values = [float(name) for name in names]
+        return np.array([int(v) for v in values] if all(v.is_integer() for v in values) else values)
+    if kind == "boolean":
+        return np.array([name.lower() == "true" for name in names])
+    return np.array(list(names))
 
 
 def _label_to_text(value: Any) -> str:

@@ -19,11 +19,16 @@ from cida.errors import closest_match, did_you_mean_file
 from cida.tables.cells import NUMERIC_KINDS, ColumnKind, can_parse, is_text, normalize_text
 
 __all__ = [
+    "MAX_BATCH_ROWS",
     "CsvSource",
     "ParquetSource",
     "TableSource",
     "check_column_names",
+    "check_distinct_names",
     "find_array_files",
+    "infer_text_kinds",
+    "is_readable",
+    "kind_of_type",
     "open_table",
 ]
 
@@ -42,6 +47,8 @@ class TableSource(ABC):
     unreadable: Mapping[str, str]  # columns that no model reads, and why
     input_array: Array | None = None  # rows that are no vectors, beside the columns
     missing_label: float | None = None  # a number that means no label
+    default_label: str = ""  # of a source that names its label and index itself
+    default_index: tuple[str, ...] = ()
 
     @abstractmethod
     def iter_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
@@ -109,7 +116,7 @@ class CsvSource(TableSource):
         header = next(self._iter_records(), None)
         if header is None:
             raise ValueError(f"{path} is empty; its first line must name the columns.")
-        self.column_names = _check_distinct_names(path, header[1])
+        self.column_names = check_distinct_names(path, header[1])
 
     def iter_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         last = self.column_names[-1]
@@ -136,19 +143,7 @@ class CsvSource(TableSource):
             raise self._make_error(error) from None
 
     def infer_kinds(self, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
-        candidate_kinds = {name: list(NUMERIC_KINDS) for name in columns}
-        has_values = dict.fromkeys(columns, False)
-        for batch in self.iter_batches(columns):
-            for name, candidates in candidate_kinds.items():
-                if not candidates and has_values[name]:
-                    continue  # text for certain
-                cells = normalize_text(batch.column(name))
-                has_values[name] = has_values[name] or cells.null_count < len(cells)
-                candidates[:] = [kind for kind in candidates if can_parse(kind, cells)]
-        return {
-            name: (left[0] if left else "category") if has_values[name] else None
-            for name, left in candidate_kinds.items()
-        }
+        return infer_text_kinds(self, columns)
 
     def describe_row(self, row: int) -> str:
         try:
@@ -215,12 +210,12 @@ class ParquetSource(TableSource):
         self.path = path
         with self._translate_errors():
             schema = pa.parquet.read_schema(path)
-        self.column_names = _check_distinct_names(path, schema.names)
+        self.column_names = check_distinct_names(path, schema.names)
         self.types = dict(zip(schema.names, schema.types, strict=True))
         self.unreadable = {
             name: f"its type is {kind}"
             for name, kind in self.types.items()
-            if not _is_readable(kind)
+            if not is_readable(kind)
         }
 
     def iter_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
@@ -233,7 +228,7 @@ class ParquetSource(TableSource):
                     yield batch.select(list(columns))
 
     def infer_kinds(self, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
-        return {name: _kind_of_type(self.types[name]) for name in columns}
+        return {name: kind_of_type(self.types[name]) for name in columns}
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -244,6 +239,25 @@ class ParquetSource(TableSource):
             raise ValueError(
                 f"{self.path} is no Parquet file, or is damaged ({message})."
             ) from None
+
+
+def infer_text_kinds(table: TableSource, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
+    """What columns of texts hold, judged by all of their rows; None where all are missing."""
+    if not columns:
+        return {}
+    candidate_kinds = {name: list(NUMERIC_KINDS) for name in columns}
+    has_values = dict.fromkeys(columns, False)
+    for batch in table.iter_batches(columns):
+        for name, candidates in candidate_kinds.items():
+            if not candidates and has_values[name]:
+                continue  # text for certain
+            cells = normalize_text(batch.column(name))
+            has_values[name] = has_values[name] or cells.null_count < len(cells)
+            candidates[:] = [kind for kind in candidates if can_parse(kind, cells)]
+    return {
+        name: (left[0] if left else "category") if has_values[name] else None
+        for name, left in candidate_kinds.items()
+    }
 
 
 def check_column_names(role: str, columns: Collection[str], available: Sequence[str]) -> None:
@@ -257,7 +271,8 @@ def check_column_names(role: str, columns: Collection[str], available: Sequence[
             raise ValueError(f"{role} is {name}, which is no column of DATA; {advice}")
 
 
-def _check_distinct_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+def check_distinct_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Refuses two columns of one name."""
     duplicate = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if duplicate is not None:
         raise ValueError(f"{path} has two columns named {duplicate!r}; rename one.")
@@ -268,11 +283,12 @@ def _pluralize(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _is_readable(kind: Any) -> bool:
-    return pa.types.is_null(kind) or _kind_of_type(kind) is not None
+def is_readable(kind: Any) -> bool:
+    """Whether a model can read a column of this arrow type."""
+    return pa.types.is_null(kind) or kind_of_type(kind) is not None
 
 
-def _kind_of_type(kind: Any) -> ColumnKind | None:
+def kind_of_type(kind: Any) -> ColumnKind | None:
     """What a column of this arrow type holds; None for no value and for what no model reads."""
     t = pa.types
     if t.is_boolean(kind):

@@ -12,7 +12,6 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 
 from cida.estimators import CIDAClassifier
-from cida.estimators.expected import estimate_dataset_score
 from cida.experiments.display_rows import DisplayRows
 from cida.experiments.fetch import RemoteDataset
 from cida.experiments.folder_files import load_published_scores
@@ -107,7 +106,7 @@ class RotatingTaskData:
         )
 
     def expected_scores(self, model: CIDAClassifier) -> list[ExpectedScore]:
-        return estimate_dataset_score(model, self.training_dataset(), N_EXPECTED_SCORE_BINS)
+        return model.expected_dataset_score(self.training_dataset(), N_EXPECTED_SCORE_BINS)
 
     def _report_image_numbers(self) -> Tensor:
         """A digit of each kind, and two more."""

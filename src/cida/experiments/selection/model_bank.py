@@ -15,7 +15,6 @@ from torch import Tensor
 from cida.data import IndexedDataset
 from cida.datasets import IndexedData, make_circle, make_hours, make_rotating_moons, make_sine
 from cida.discriminators import Histogram
-from cida.estimators.expected import estimate_dataset_score
 from cida.experiments.display_rows import DisplayRows
 from cida.experiments.fetch import RemoteDataset
 from cida.experiments.real_tables.nhanes import NHANES_DATASET
@@ -128,7 +127,10 @@ class SelectionTaskData:
         return DisplayRows(x, u, np.arange(len(u)) < len(source_sample), y, space=self.space)
 
     def expected_scores(self, model: Any) -> list[ExpectedScore]:
-        return estimate_dataset_score(model, self.training_dataset, N_EXPECTED_SCORE_BINS)
+        cells: list[ExpectedScore] = model.expected_dataset_score(
+            self.training_dataset, N_EXPECTED_SCORE_BINS
+        )
+        return cells
 
     def summary(self, title: str) -> str:
         """How many rows there are."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from cida.estimators.expected import estimate_dataset_score
 from cida.estimators.search import candidate_from_predictions
 from cida.experiments.runner import CompletedRun, load_completed_run
 from cida.experiments.selection.model_bank import (
@@ -200,7 +199,7 @@ def _expected_cells(run: CompletedRun, task_data: SelectionTaskData) -> list[Exp
     """What is expected of a run in each cell, and what is true there."""
     is_correct, u = task_data.predict_correctness(run.model), task_data.scored_rows.u[:, 0]
     cells = []
-    for cell in estimate_dataset_score(run.model, task_data.training_dataset, N_SELECTION_BINS):
+    for cell in run.model.expected_dataset_score(task_data.training_dataset, N_SELECTION_BINS):
         in_cell = _rows_in_cell(cell, u)
         if in_cell.any():
             middle = (_scalar_bound(cell.lo) + _scalar_bound(cell.hi)) / 2

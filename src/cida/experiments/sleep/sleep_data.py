@@ -13,7 +13,6 @@ import torch
 from sklearn.metrics import cohen_kappa_score, recall_score
 
 from cida.estimators import CIDAClassifier, CidaWarning
-from cida.estimators.expected import estimate_dataset_score
 from cida.experiments.display_rows import DisplayRows
 from cida.experiments.sleep import (
     INDEX_NAMES,
@@ -174,7 +173,7 @@ class SleepTaskData:
         )
 
     def expected_scores(self, model: CIDAClassifier) -> list[ExpectedScore]:
-        return estimate_dataset_score(model, self.training_dataset(), N_EXPECTED_SCORE_BINS)
+        return model.expected_dataset_score(self.training_dataset(), N_EXPECTED_SCORE_BINS)
 
     def summary(self, title: str) -> str:
         """Who was trained on and who scored, and who of the target is beyond the source's hull."""

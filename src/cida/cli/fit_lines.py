@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from cida.estimators.table_figures import TableFigures
-from cida.label_shift import LabelShift
+from cida.estimators.labels import ClassLabels
+from cida.estimators.validation import TrainingData
+from cida.runs.probe import FitFigures
 from cida.selection.expected_score import ExpectedScore
-from cida.tables import EncodedTable
 from cida.tables.cells import ColumnKind
+from cida.tables.table_format import TableFormat
 
 __all__ = [
     "data_lines",
@@ -22,7 +23,6 @@ __all__ = [
     "number_words",
     "range_words",
     "rows_words",
-    "shift_words",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -35,40 +35,42 @@ NOUNS = {
 }
 
 
-def data_lines(data: EncodedTable) -> list[str]:
+def data_lines(data: TrainingData) -> list[str]:
     """What was understood of the table, a line each."""
-    names, kinds = data.roles.index, data.index_kinds
-    ranges = [f"{n}, {range_words(u, k)}" for n, u, k in zip(names, data.u.T, kinds, strict=True)]
-    lines = [f"label: {data.roles.label}, {_label(data)}", f"index: {'; '.join(ranges)}"]
-    for part, rows in (("source", data.labelled), ("target", ~data.labelled)):
-        spans = [range_words(u, kind) for u, kind in zip(data.u[rows].T, kinds, strict=True)]
+    names, kinds = _table(data).index, _table(data).index_kinds
+    u, labelled = data.dataset.u.numpy(), data.dataset.labelled.numpy()
+    ranges = [f"{n}, {range_words(v, k)}" for n, v, k in zip(names, u.T, kinds, strict=True)]
+    lines = [f"label: {_table(data).label}, {_label(data)}", f"index: {'; '.join(ranges)}"]
+    for part, rows in (("source", labelled), ("target", ~labelled)):
+        spans = [range_words(v, kind) for v, kind in zip(u[rows].T, kinds, strict=True)]
         if len(names) > 1:
             spans = [f"{name} {span}" for name, span in zip(names, spans, strict=True)]
         lines.append(f"{part} {', '.join(spans)}: {rows_words(int(rows.sum()))}")
     lines.append(f"inputs: {_inputs(data)}")
-    holes = [column.name for column in data.schema.columns if column.has_missing]
-    if holes:
-        lines.append(f"with holes: {', '.join(holes)}")
-    return [*lines, *(f"left out: {name!r}, since {why}" for name, why in data.schema.dropped)]
+    schema = _table(data).schema
+    missing = [column.name for column in schema.columns if column.has_missing]
+    if missing:
+        lines.append(f"with missing values: {', '.join(missing)}")
+    return [*lines, *(f"left out: {name!r}, since {why}" for name, why in schema.dropped)]
 
 
-def figure_lines(data: EncodedTable, figures: TableFigures) -> list[str]:
+def figure_lines(data: TrainingData, figures: FitFigures) -> list[str]:
     """What training came to, a line each."""
-    scores = figures.scores
-    if "accuracy" in scores:
-        told = f"accuracy {scores['accuracy']:.1%}"
-    else:
-        share = f", R2 {scores['r2']:.3f}" if "r2" in scores else ""
-        told = f"root mean squared error {scores['rmse']:.4g}{share}"
+    score = (
+        f"accuracy {figures.train_score:.1%}"
+        if figures.metric == "accuracy"
+        else f"root mean squared error {figures.train_score:.4g}"
+    )
+    n_source = len(data.dataset.source_rows)
     return [
-        f"held-out source: {told} ({rows_words(figures.n_held_out)})",
+        f"source rows trained on: {score} ({rows_words(n_source)})",
         f"alignment: of the index's variance the inputs explain {figures.input_index_r2:.1%}, "
         f"the encoding {figures.encoding_index_r2:.1%}",
         _support(data, figures),
     ]
 
 
-def expected_lines(data: EncodedTable, cells: Sequence[ExpectedScore]) -> list[str]:
+def expected_lines(data: TrainingData, cells: Sequence[ExpectedScore]) -> list[str]:
     """What accuracy to expect on the target, a line; none if nothing was estimated."""
     if not cells:
         return []
@@ -79,7 +81,7 @@ def expected_lines(data: EncodedTable, cells: Sequence[ExpectedScore]) -> list[s
     )
     worst = min(cells, key=lambda cell: cell.score)
     lo, hi = (np.atleast_1d(np.asarray(end, dtype=float)) for end in (worst.lo, worst.hi))
-    kinds = zip(data.roles.index, lo, hi, data.index_kinds, strict=True)
+    kinds = zip(_table(data).index, lo, hi, _table(data).index_kinds, strict=True)
     where = ", ".join(f"{n} {range_words(np.array([a, b]), k)}" for n, a, b, k in kinds)
     guess = rows[[not cell.is_within_calibration for cell in cells]].sum() / rows.sum()
     beyond = f"; for {guess:.0%} of the target that is a guess, too far to be checked"
@@ -87,33 +89,6 @@ def expected_lines(data: EncodedTable, cells: Sequence[ExpectedScore]) -> list[s
         f"expected on the target, without its labels: accuracy {mean:.0%} ({low:.0%} to "
         f"{high:.0%}), at worst {worst.score:.0%} ({where}){beyond if guess else ''}"
     ]
-
-
-def shift_words(data: EncodedTable, shift: LabelShift) -> str:
-    """The balance of labels moves with the index: what that means, and what to do."""
-    name = data.roles.label
-    if data.classes is None or shift.label is None:
-        low, high = number_words(shift.low), number_words(shift.high)
-        told = f"the mean of {name} goes from {low} to {high} along the index"
-    else:
-        told = (
-            f"the share of {name} = {data.classes[shift.label]} goes from {shift.low:.0%} "
-            f"(at {_place(data, shift.low_at)}) to {shift.high:.0%} (at "
-            f"{_place(data, shift.high_at)})"
-        )
-    return (
-        f"warning: in the source {told}, so the label itself seems to depend on the index: an "
-        "encoding that hides the index may hide the label with it, and be worse than no "
-        "adaptation; try --method conditional, and compare with --method source-only"
-    )
-
-
-def _place(data: EncodedTable, at: tuple[float, ...]) -> str:
-    places = zip(data.roles.index, at, data.index_kinds, strict=True)
-    return ", ".join(
-        f"{name} {_date(value, False) if kind == 'date' else number_words(value)}"
-        for name, value, kind in places
-    )
 
 
 def range_words(values: Array, kind: ColumnKind) -> str:
@@ -138,26 +113,30 @@ def rows_words(count: int) -> str:
     return f"{count:,} row{'s' if count != 1 else ''}"
 
 
-def _label(data: EncodedTable) -> str:
-    if data.classes is not None:
-        return f"{len(data.classes)} classes"
-    return f"numbers {range_words(data.y[data.labelled], 'number')}"
+def _table(data: TrainingData) -> TableFormat:
+    assert data.table is not None
+    return data.table
 
 
-def _inputs(data: EncodedTable) -> str:
-    if data.table.input_array is not None:
-        return f"arrays of shape {data.table.input_array.shape[1:]}"
-    counts = Counter(column.kind for column in data.schema.columns)
+def _label(data: TrainingData) -> str:
+    codec = data.labels
+    if isinstance(codec, ClassLabels):
+        return f"{len(codec.classes)} classes"
+    return f"numbers {range_words(codec.decode(data.dataset.source_labels.numpy()), 'number')}"
+
+
+def _inputs(data: TrainingData) -> str:
+    if data.layout.kind != "columns":
+        return f"arrays of shape {data.layout.shape}"
+    counts = Counter(column.kind for column in _table(data).schema.columns)
     return ", ".join(f"{count} {NOUNS[kind][count > 1]}" for kind, count in counts.items())
 
 
-def _support(data: EncodedTable, figures: TableFigures) -> str:
+def _support(data: TrainingData, figures: FitFigures) -> str:
     farthest = figures.support.max_distance
-    if len(data.roles.index) > 1:
-        # On a circle the metric is in radians, on a line in standard deviations.
-        unit = "scaled units" if data.roles.periods else "standard deviations"
-        away = f"{number_words(farthest)} {unit} of the index"
-    elif data.index_kinds[0] == "date":
+    if len(_table(data).index) > 1:
+        away = f"{number_words(farthest)} scaled units of the index"
+    elif _table(data).index_kinds[0] == "date":
         away = f"{number_words(farthest)} days"
     else:
         away = number_words(farthest)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from cida.data import IndexedDataset
 from cida.errors import CidaWarning
-from cida.estimators.scaling import MAX_ABS_VALUE, check_magnitude
+from cida.estimators.scaling import check_magnitude
 from cida.indexing import evenly_spaced, subsample
 from cida.spaces import Space
 from cida.training import seeded
@@ -139,13 +139,13 @@ def check_dataset(dataset: IndexedDataset) -> tuple[int, ...]:
     return tuple(first_row.shape[1:])
 
 
-def get_index_names(domain_index: Any) -> list[str] | None:
+def get_index_names(domain_index: Any) -> tuple[str, ...] | None:
     """The column names of an index given as a frame."""
     names = getattr(domain_index, "columns", None)
-    return None if names is None else [str(name) for name in names]
+    return None if names is None else tuple(str(name) for name in names)
 
 
-def check_index_names(domain_index: Any, fitted_names: list[str] | None) -> None:
+def check_index_names(domain_index: Any, fitted_names: tuple[str, ...] | None) -> None:
     """Refuses a frame whose index columns are others, or in another order, than in fit."""
     names = get_index_names(domain_index)
     if names is not None and fitted_names is not None and names != fitted_names:
@@ -172,33 +172,6 @@ def _parse_numbers(raw: Array) -> Array:
         f"domain_index holds {type(example).__name__} values such as {str(example)!r}; it must "
         "be numbers: turn dates into days or seconds, and leave names out."
     )
-
-
-def fit_space(space: Space, u: Tensor) -> Space:
-    """The space scaled to u; refuses a column that never changes or a width that does not fit."""
-    if not isinstance(space, Space):
-        raise TypeError(
-            f"space is {space!r}; give an instance such as cida.Line(), cida.Periodic(24) or "
-            "cida.Product([cida.Line(), cida.Periodic(24)])."
-        )
-    if space.width != u.shape[1]:
-        raise ValueError(
-            f"domain_index has {u.shape[1]} columns but space={space!r} is for {space.width}; "
-            "give one Line or Periodic for each column, in a Product."
-        )
-    u = subsample(u)
-    for number, column in enumerate(space.column_spaces):
-        values = u[:, number : number + 1]
-        extent = float(column.distance(values, values[:1]).max())
-        if 0 < extent < 1 / MAX_ABS_VALUE:
-            raise ValueError(f"domain_index spans {extent:.3g} in all; give it in other units.")
-        if extent <= (1e-9 if column.periods[0] else 0.0):  # whole turns round a little
-            where = f" in column {number}" if space.width > 1 else ""
-            raise ValueError(
-                f"domain_index is constant{where} (every row has {float(values[0]):g}); "
-                "without different index values there is nothing to adapt to: leave it out."
-            )
-    return space.fit(u)
 
 
 def read_labels(y: Any, n_rows: int, *, has_index: bool, source: Any) -> Labels:

@@ -1,0 +1,368 @@
+"""A fit: plan, data and seed to the fitted state. Pure: no estimator is read or written."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from cida.coordinates import SupportsFitIndex
+from cida.data import IndexedDataset, RowLayout
+from cida.doctor import diagnose
+from cida.errors import CidaWarning
+from cida.estimators import parameters, prediction
+from cida.estimators.array_checks import Array, caller_stacklevel, sample_index
+from cida.estimators.labels import LabelCodec, NumberLabels
+from cida.estimators.scaling import Scaler
+from cida.estimators.state import FittedState, Selection
+from cida.estimators.summarize import summarize_fit
+from cida.estimators.validation import TrainingData
+from cida.games import Game, GameParts, SourceOnly, get_game_class
+from cida.indexing import evenly_spaced, subsample
+from cida.networks import is_stochastic
+from cida.networks.builders import Stochastic, build_encoder, build_predictor
+from cida.policy import Plan
+from cida.selection import (
+    VALIDATORS,
+    CandidateOutputs,
+    ValidationSet,
+    Validator,
+    get_validator,
+    nearest_source_third,
+)
+from cida.spaces import Space
+from cida.training import (
+    Callback,
+    Event,
+    Trainer,
+    TrainingConfig,
+    proximity_weights,
+    seeded,
+)
+from cida.training.progress import ProgressBar
+
+__all__ = ["CompletedGame", "FitOptions", "Fitter", "fit_state", "make_candidate"]
+
+MAX_ENCODER_FIT_ROWS = 50_000  # enough to see how x moves along u
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What a fit takes from the user that is no decision of the policy."""
+
+    title: str
+    game: str | type[Game]
+    encoder: nn.Module | None
+    predictor: nn.Module | None
+    stochastic: Stochastic
+    n_draws: int
+    encoding_width: int
+    batch_norm: bool
+    ceiling: bool
+    curriculum_stages: int
+    n_balance_bins: int
+    schedule: Literal["cosine", "constant"]
+    device: str
+    precision: Literal["float32", "bf16"]
+    compile: bool
+    n_members: int
+    n_restarts: int
+    validator: str | Validator
+    verbose: bool
+    callbacks: Sequence[Callback] | None
+
+
+@dataclass(frozen=True)
+class CompletedGame:
+    """A game that was played to its end, and what happened on the way."""
+
+    game: Game
+    history: list[Event]
+    training: TrainingConfig
+
+
+def fit_state(plan: Plan, data: TrainingData, options: FitOptions, seed: int) -> FittedState:
+    """Train the networks of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        Every decision, from `cida.policy.resolve`.
+    data : TrainingData
+        All rows, as networks take them.
+    options : FitOptions
+        What else the user has set.
+    seed : int
+        Decides all that is drawn.
+
+    Returns
+    -------
+    FittedState
+        What predicts, is saved and is examined.
+    """
+    dataset = data.dataset
+    if plan.proximity < 1 and plan.has_index and 0 < len(dataset.source_rows) < len(dataset):
+        dataset = _weight_by_proximity(plan.space, dataset, plan.proximity)
+    fitter = Fitter(plan, options, data.layout, data.labels)
+    completed, selections = [], []
+    for member_seed in (seed, *_further_seeds([seed, 1], options.n_members - 1)):
+        game, selection = fitter.train_best_of(dataset, member_seed)
+        completed.append(game)
+        selections.append(selection)
+    first = completed[0].game
+    with seeded(seed):  # rows may be drawn as they are looked up
+        labels = data.labels
+        if isinstance(labels, NumberLabels) and fitter.is_stochastic(first):
+            network = fitter.network(first)
+            labels = labels.with_residual_variance(prediction.residual_variance(network, dataset))
+        summary = summarize_fit(plan, options.game, options.ceiling, dataset, first, labels)
+    diagnoses = tuple(diagnose(completed[0].history, summary))
+    for diagnosis in diagnoses:
+        if diagnosis.code != "label-shift":  # it was told of before training
+            warnings.warn(diagnosis.summary(), CidaWarning, stacklevel=caller_stacklevel())
+    return FittedState(
+        plan=plan,
+        layout=data.layout,
+        scaler=data.scaler,
+        labels=labels,
+        members=tuple(each.game for each in completed),
+        index_values=sample_index(dataset.u),
+        n_features_in=data.n_features_in,
+        encoding_width=fitter.encoding_width(first, dataset),
+        summary=summary,
+        diagnoses=diagnoses,
+        histories=tuple(tuple(each.history) for each in completed),
+        selection=selections[0],
+        table=data.table,
+        index_names=data.index_names,
+        feature_names=data.feature_names,
+        custom_modules=tuple(
+            name for name in ("encoder", "predictor") if getattr(options, name) is not None
+        ),
+    )
+
+
+def _further_seeds(seed: int | list[int], count: int) -> list[int]:
+    return [
+        int(s) for s in np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=count)
+    ]
+
+
+def _weight_by_proximity(space: Space, dataset: IndexedDataset, share: float) -> IndexedDataset:
+    """The rows, source rows weighted by how near to the target they are."""
+    target_index = dataset.u[subsample(dataset.target_rows)]
+    distance = space.distance_to_set(dataset.source_index, target_index)
+    weight = dataset.weight.clone()
+    weight[dataset.source_rows] *= proximity_weights(distance, share).float()
+    return dataset.with_weights(weight)
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Trains games of one plan; each call starts afresh from its seed."""
+
+    plan: Plan
+    options: FitOptions
+    layout: RowLayout
+    labels: LabelCodec
+
+    # --- the players -----------------------------------------------------------------------------
+
+    def build_game(self, dataset: IndexedDataset, is_adapting: bool) -> Game:
+        """The game for these rows; Source-Only where there is nothing to adapt to."""
+        encoder = self.build_encoder()
+        if isinstance(encoder, SupportsFitIndex):
+            sample = dataset[evenly_spaced(len(dataset), MAX_ENCODER_FIT_ROWS)]
+            encoder.fit_index(sample.x, self.plan.space.embed(sample.u))
+        width = self._measure_encoding_width(encoder, dataset)
+        predictor = self.build_predictor(width)
+        outputs = self.labels.output_width
+        parameters.check_predictor(predictor.eval(), width, outputs)
+        if not is_adapting:
+            return self.source_only(encoder, predictor)
+        head = copy.deepcopy(self.plan.head)
+        assert head is not None
+        head.batch_norm = self.options.batch_norm
+        parts = GameParts(
+            encoder=encoder,
+            predictor=predictor,
+            space=self.plan.space,
+            u=subsample(dataset.u),
+            encoding_width=width,
+            output_width=outputs,
+            discriminator=head,
+            prediction_loss=type(self.labels).loss,
+            index_in_encoder=self.plan.has_index_input,
+            lambda_d=self.plan.lambda_d,
+            discriminator_steps=self.plan.discriminator_steps,
+            ceiling=self.options.ceiling,
+        )
+        return get_game_class(self.options.game).assemble(parts)
+
+    def build_encoder(self) -> nn.Module:
+        """The user's encoder, or one for rows of this layout."""
+        if self.options.encoder is not None:
+            return copy.deepcopy(self.options.encoder)
+        plan = self.plan
+        return build_encoder(
+            self.layout,
+            plan.space,
+            plan.coordinates,
+            plan.capacity,
+            plan.encoder_hidden,
+            self.options.encoding_width,
+            self.options.stochastic,
+        )
+
+    def build_predictor(self, width: int) -> nn.Module:
+        """The user's predictor, or one for encodings of this width."""
+        if self.options.predictor is not None:
+            return copy.deepcopy(self.options.predictor)
+        hidden, outputs = self.plan.predictor_hidden, self.labels.output_width
+        return build_predictor(width, hidden, outputs, self.options.batch_norm)
+
+    def source_only(self, encoder: nn.Module, predictor: nn.Module) -> Game:
+        """The game without an adversary: also what a loaded model predicts with."""
+        loss, has_index_input = type(self.labels).loss, self.plan.has_index_input
+        return SourceOnly(encoder, predictor, self.plan.space, loss, has_index_input)
+
+    def encoding_width(self, game: Game, dataset: IndexedDataset) -> int:
+        """The width of z."""
+        return self._measure_encoding_width(game.encoder, dataset)
+
+    def _measure_encoding_width(self, encoder: nn.Module, dataset: IndexedDataset) -> int:
+        """From the first rows; refuses an encoder that does not give vectors."""
+        game = self.source_only(encoder.eval(), nn.Identity())
+        first = dataset[torch.arange(min(2, len(dataset)))]
+        with torch.no_grad(), parameters.name_argument_in_errors("encoder", first.x.shape):
+            z = game.encode(first.x, first.u)
+        if z.dim() != 2:
+            raise ValueError(
+                f"encoder gives an output of shape {tuple(z.shape)} for {len(first)} rows; it "
+                "must give one vector for each row: flatten it."
+            )
+        return int(z.shape[1])
+
+    # --- training --------------------------------------------------------------------------------
+
+    def config(self, seed: int) -> TrainingConfig:
+        """The plan's training with this seed."""
+        plan, options = self.plan, self.options
+        return TrainingConfig(
+            steps=plan.steps,
+            batch_size=plan.batch_size,
+            source_batch_size=plan.source_batch_size,
+            learning_rate=plan.learning_rate,
+            schedule=options.schedule,
+            weight_decay=plan.weight_decay,
+            ema_decay=plan.ema_decay,
+            curriculum=plan.curriculum if plan.is_adapting else 0.0,
+            curriculum_stages=options.curriculum_stages,
+            n_balance_bins=options.n_balance_bins if plan.is_adapting else 1,
+            seed=seed,
+            device=options.device,
+            precision=options.precision,
+            compile=options.compile,
+        )
+
+    def train_game(self, dataset: IndexedDataset, training: TrainingConfig) -> CompletedGame:
+        """One game, from its start to its end."""
+        with seeded(training.seed):
+            game = self.build_game(dataset, self.plan.is_adapting)
+        history: list[Event] = []
+        with ExitStack() as stack:
+            callbacks: list[Callback] = [history.append, *(self.options.callbacks or ())]
+            if self.options.verbose:
+                callbacks.append(stack.enter_context(ProgressBar(self.options.title)))
+            Trainer(training, callbacks).run(game, dataset)
+        return CompletedGame(game, history, training)
+
+    def train_best_of(
+        self, dataset: IndexedDataset, seed: int
+    ) -> tuple[CompletedGame, Selection | None]:
+        """The best of the restarts by the validator; each has a seed of its own.
+
+        The first has the seed that a single game would have, and is kept unless another is better
+        by more than chance. Without a target there is nothing to choose by, and one game is played.
+        """
+        training = self.config(seed)
+        if self.options.n_restarts == 1 or not self.plan.is_adapting:
+            return self.train_game(dataset, training), None
+        validator = get_validator(self.options.validator)
+        seeds = (seed, *_further_seeds(seed, self.options.n_restarts - 1))
+        games = [self.train_game(dataset, replace(training, seed=each)) for each in seeds]
+        validation_set = ValidationSet.from_dataset(self.plan.space, dataset)
+        candidates = []
+        for completed in games:
+            candidate = make_candidate(
+                validation_set, completed.game, self.network(completed.game), completed.history
+            )
+            refit = partial(self._score_left_out_range, completed.training, dataset)
+            candidates.append(replace(candidate, refit=refit))
+        scores = validator(validation_set, candidates)
+        best = int(np.argmax(scores))
+        # Of runs that chance alone may tell apart the first is kept: no choice, no harm.
+        margin = validator.margin(validation_set, candidates[0], candidates[best])
+        kept = best if scores[best] - scores[0] > margin else 0
+        return games[kept], Selection(_registry_name(validator), tuple(scores.tolist()), kept)
+
+    def is_stochastic(self, game: Game) -> bool:
+        """Whether a player is probabilistic."""
+        return is_stochastic(game.encoder) or is_stochastic(game.predictor)
+
+    def network(self, game: Game) -> prediction.NetworkFunction:
+        """What predicts: one pass, or one for each draw where a player is probabilistic."""
+        if not self.is_stochastic(game):
+            return game.predict
+        return prediction.merge_over_draws(game, self.options.n_draws, self.labels.merge_draws)
+
+    def _score_left_out_range(self, training: TrainingConfig, dataset: IndexedDataset) -> float:
+        """The score on the nearest source third of the same game played without its labels."""
+        hidden = nearest_source_third(self.plan.space, dataset.u, dataset.labelled)
+        game = self.train_game(dataset.with_hidden_labels(hidden), training).game
+        validation_set = ValidationSet.from_dataset(
+            self.plan.space, dataset.with_hidden_labels(dataset.labelled & ~hidden)
+        )
+        is_scored = validation_set.labelled.numpy()
+        predicted = _predict_outputs(validation_set, self.network(game))[is_scored]
+        truth = validation_set.y.numpy()[is_scored]
+        if validation_set.has_classes:
+            return float((predicted.argmax(1) == truth).mean())
+        return -float(((predicted - truth) ** 2).mean())
+
+
+def _registry_name(validator: Validator) -> str:
+    names = (name for name, kind in VALIDATORS.items() if type(validator) is kind)
+    return next(names, type(validator).__name__)
+
+
+def make_candidate(
+    validation_set: ValidationSet,
+    game: Game,
+    network: prediction.NetworkFunction,
+    history: Sequence[Event],
+) -> CandidateOutputs:
+    """What a validator may know of a game; the validation set's x is scaled already."""
+    return CandidateOutputs(
+        outputs=_predict_outputs(validation_set, network),
+        encoding=_apply(game.encode, validation_set),
+        loss=history[-1].losses["prediction"] if history else float("nan"),  # of a loaded model
+    )
+
+
+def _predict_outputs(validation_set: ValidationSet, network: prediction.NetworkFunction) -> Array:
+    outputs = torch.from_numpy(_apply(network, validation_set)).double()
+    return (outputs.softmax(1) if validation_set.has_classes else outputs[:, :1]).numpy()
+
+
+def _apply(network: Callable[..., Any], validation_set: ValidationSet) -> Array:
+    x, u = validation_set.x.numpy(), validation_set.u
+    return prediction.compute_outputs(network, Scaler.identity(), x, u)
