@@ -32,10 +32,8 @@ __all__ = [
     "world_size",
 ]
 
-RANK_SEED_STRIDE = (
-    1_000_003  # between the seeds of ranks: what is drawn on the fly differs from rank to rank
-)
-_group_numbers = itertools.count()  # that ranks came together
+RANK_SEED_STRIDE = 1_000_003  # difference between the seeds of two ranks
+_group_numbers = itertools.count()  # of the process groups of this process
 
 
 @contextmanager
@@ -56,7 +54,7 @@ def process_group() -> Iterator[None]:
     has_cuda = torch.cuda.is_available()
     if has_cuda:
         torch.cuda.set_device(_local_rank())
-    # The second time, each must not find the addresses that the others had the first time.
+    # A second group must not find the addresses of the first in the store.
     store, env_rank, env_world_size = next(rendezvous("env://"))
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if has_cuda else "gloo",
@@ -66,7 +64,7 @@ def process_group() -> Iterator[None]:
     )
     try:
         yield
-        # A rank that leaves while another still sends would abort it.
+        # A rank that leaves while another still sends would abort the other.
         dist.barrier()
     finally:
         dist.destroy_process_group()

@@ -100,12 +100,12 @@ class Broken(L2):
         (OneUnitSoftmax, "learns the index from an informative encoding"),
         (OneUnitSoftmax, "sends a gradient against its own interest"),
         (Detached, "sends a gradient against its own interest"),
-        (GenerousCeiling, "no constant belief beats the blind one"),
+        (GenerousCeiling, "no constant params beat the marginal fit"),
         (Summed, "gives one finite number a row"),
-        (Unweighted, "fits the blind belief under weights"),
+        (Unweighted, "fits the marginal under weights"),
         (Forgetful, "comes back from its state"),
         (Broken, "gives one finite number a row"),
-        (TwoTongues, "gets no lower than the ceiling when the encoding says nothing"),
+        (TwoTongues, "stays at the ceiling on a constant encoding"),
     ],
 )
 def test_a_planted_fault_is_named(kind, check_name):

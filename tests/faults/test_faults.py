@@ -61,7 +61,7 @@ sys.stdout.write(str(model.n_steps_))
         env=ENVIRONMENT, capture_output=True, text=True,
     )  # fmt: skip
     assert ended.stdout == "3"
-    assert "(File too large); training goes on without." in ended.stderr
+    assert "(File too large); training continues without." in ended.stderr
     assert not list(tmp_path.rglob("*.safetensors*"))
 
 

@@ -67,9 +67,9 @@ def test_a_healthy_event_marks_no_figure():
     assert words == [
         "prediction 0.012",
         "discriminator 3.397 / 3.401",
-        "index told by z 1%",
-        "adversary's pull 62%",
-        "spread of z 1.23",
+        "index read in z 1%",
+        "adversarial gradient 62%",
+        "std of z 1.23",
         "one class far 55%, source 52%",
     ]
     assert marked(HEALTHY) == []
@@ -78,14 +78,14 @@ def test_a_healthy_event_marks_no_figure():
 @pytest.mark.parametrize(
     ("losses", "health", "words"),
     [
-        ({"discriminator": 2.9}, {}, ["index told by z 63%"]),
+        ({"discriminator": 2.9}, {}, ["index read in z 63%"]),
         (
             {"discriminator": 2.9},
             {"adversarial_gradient_share": 0.03},
-            ["index told by z 63%", "adversary's pull 3%"],
+            ["index read in z 63%", "adversarial gradient 3%"],
         ),
         ({"discriminator": 3.9}, {}, ["discriminator 3.900 / 3.401"]),
-        ({}, {"encoding_std": 0.001}, ["spread of z 0.001"]),
+        ({}, {"encoding_std": 0.001}, ["std of z 0.001"]),
         ({}, {"majority_share_far": 1.0}, ["one class far 100%, source 52%"]),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_figure_out_of_its_range_is_marked_when_it_is_late(losses, health, wor
     late = replace(HEALTHY, losses={**EVENT.losses, **losses}, health={**HEALTH, **health})
     assert marked(late) == words
     early = replace(late, step=10)
-    assert set(marked(early)) <= {"spread of z 0.001"}
+    assert set(marked(early)) <= {"std of z 0.001"}
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
@@ -107,7 +107,7 @@ def test_no_figure_is_cut_however_narrow_the_screen(width, terminal):
 
 
 def test_an_event_without_figures_keeps_the_last_ones_on_the_screen():
-    assert "spread of z 1.23" in shown(replace(EVENT, step=110))
+    assert "std of z 1.23" in shown(replace(EVENT, step=110))
 
 
 def test_where_nobody_looks_the_last_state_is_written_once():
@@ -119,7 +119,7 @@ def test_where_nobody_looks_the_last_state_is_written_once():
 def test_a_run_without_an_adversary_shows_what_it_has():
     plain = replace(EVENT, losses={"prediction": 0.1}, ceilings={}, health={"encoding_std": 2.0})
     words = [reading.text for reading in make_status_items(plain, plain.health, 2.0)]
-    assert words == ["prediction 0.100", "spread of z 2"]
+    assert words == ["prediction 0.100", "std of z 2"]
 
 
 def test_a_model_with_a_bar_can_be_cloned():

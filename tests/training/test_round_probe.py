@@ -228,5 +228,5 @@ def test_events_go_to_json_and_back():
 
 
 def test_events_of_before_health_was_looked_at_still_load():
-    words = {"step": 1, "steps": 2, "seconds": 0.1, "learning_rate": 0.1, "active": 1.0}
+    words = {"step": 1, "steps": 2, "seconds": 0.1, "learning_rate": 0.1, "active_share": 1.0}
     assert Event(**words, losses={"prediction": 1.0}, ceilings={}).health == {}

@@ -29,7 +29,7 @@ N_CHECK_ROWS = 2048
 
 @dataclass(frozen=True)
 class CheckSetting:
-    """One space with rows of u in it, and an encoding that gives u away."""
+    """A space, rows of u in it, and an encoding that reveals u."""
 
     name: str
     space: Space
@@ -38,14 +38,14 @@ class CheckSetting:
 
     @property
     def informative_encoding(self) -> Tensor:
-        """z that carries u, slightly blurred, and noise beside it."""
+        """z with the embedded u, slightly blurred, and noise in the other columns."""
         embedding = self.space.embed(self.u).float()
         embedding = embedding + 0.1 * torch.randn_like(embedding)
         noise = torch.randn(len(self.u), ENCODING_WIDTH - embedding.shape[1])
         return torch.cat([embedding, noise], dim=1)
 
     def build(self, kind: type[Discriminator]) -> Discriminator:
-        """A new head each time; what building costs, a blind belief above all, is paid once."""
+        """Return a new head; it is built once and copied, since its marginal fit takes time."""
         if kind not in self.built_heads:
             self.built_heads[kind] = kind().build(ENCODING_WIDTH, self.space, self.u)
         return copy.deepcopy(self.built_heads[kind])
@@ -143,12 +143,12 @@ def no_constant_params_beat_the_marginal_fit(
         best = _lowest_constant_loss(head, start, setting.u)
         if best < ceiling - 0.01:
             raise CheckFailedError(
-                f"a constant belief scores {best:.4g}, below the ceiling of {ceiling:.4g}"
+                f"constant parameters score {best:.4g}, below the ceiling of {ceiling:.4g}"
             )
 
 
 def _lowest_constant_loss(head: Discriminator, start: Tensor, u: Tensor) -> float:
-    """The lowest loss of a constant belief that is found from this start."""
+    """The lowest loss of constant parameters that is found from this start."""
     params = start.clone().requires_grad_()
     optimizer = torch.optim.LBFGS([params], max_iter=60, line_search_fn="strong_wolfe")
     losses: list[float] = []
@@ -181,13 +181,11 @@ def stays_at_the_ceiling_on_a_constant_encoding(
         )
     if not torch.allclose(marginal_losses, head.ceiling(setting.u), atol=1e-5):
         raise CheckFailedError(
-            "the ceiling of a row is not the loss of the blind belief on that row"
+            "the ceiling of a row is not the loss of the marginal parameters on that row"
         )
     params, target = head(setting.informative_encoding), head.target(setting.u).float()
     if not torch.allclose(head.loss(params, setting.u), head.score(params, target), atol=1e-5):
-        raise CheckFailedError(
-            "loss(params, u) is not score(params, target(u)), which games play with"
-        )
+        raise CheckFailedError("loss(params, u) is not score(params, target(u)), which games use")
 
 
 def fits_the_marginal_under_weights(kind: type[Discriminator], setting: CheckSetting) -> None:
@@ -233,7 +231,7 @@ DISCRIMINATOR_CHECKS: list[Callable[[type[Discriminator], CheckSetting], None]] 
 def _train_head(head: Discriminator, z: Tensor, u: Tensor, steps: int = 300) -> None:
     optimizer = torch.optim.Adam(head.parameters(), lr=3e-3, fused=True)
     for _ in range(steps):
-        rows = torch.randint(len(z), (128,))  # small batches of many rows, so that none is learned
+        rows = torch.randint(len(z), (128,))  # small batches, so that no row is memorised
         optimizer.zero_grad()
         head.loss(head(z[rows]), u[rows]).mean().backward()  # type: ignore[no-untyped-call]
         optimizer.step()

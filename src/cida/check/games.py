@@ -75,7 +75,7 @@ def _make_batches(dataset: IndexedDataset) -> tuple[Batch, Batch]:
 def _play_rounds(
     game: Game, dataset: IndexedDataset, movers: set[str], rounds: int = 200
 ) -> list[Move]:
-    """Plays rounds in which only ``movers`` step; gives the moves of one more round."""
+    """Train for some rounds in which only ``movers`` step; return the moves of one more."""
     optimizers = {
         name: torch.optim.Adam(parameters, lr=3e-3, fused=True)
         for name, parameters in game.player_parameters().items()
@@ -100,7 +100,7 @@ def deals_finite_moves_to_its_players(kind: type[Game]) -> None:
         unknown = {move.player for move in moves} - set(game.player_parameters())
         if unknown:
             raise CheckFailedError(
-                f"it deals moves to {', '.join(sorted(unknown))}, not one of its players"
+                f"it yields moves of {', '.join(sorted(unknown))}, not one of its players"
             )
         for move in moves:
             if move.total_loss.dim() != 0 or not bool(move.total_loss.isfinite()):
@@ -115,7 +115,7 @@ def every_player_can_move(kind: type[Game]) -> None:
     _play_rounds(game, rows, set(before), rounds=2)
     for name, parameters in game.player_parameters().items():
         if all(torch.equal(a, b) for a, b in zip(before[name], parameters, strict=True)):
-            raise CheckFailedError(f"two rounds leave the {name} where it was")
+            raise CheckFailedError(f"two rounds do not change the {name}")
 
 
 def the_adversary_learns_and_the_encoder_feels_it(kind: type[Game]) -> None:
@@ -128,7 +128,7 @@ def the_adversary_learns_and_the_encoder_feels_it(kind: type[Game]) -> None:
         below = float(ceiling - last.metrics[name].detach())
         if not below > MIN_LEARNED_MARGIN:
             raise CheckFailedError(
-                f"against a still encoder the {name} gets only {below:.3g} below its ceiling"
+                f"against a fixed encoder the {name} gets only {below:.3g} below its ceiling"
             )
     if "encoder" not in last.losses:
         raise CheckFailedError("its last move has no loss named 'encoder', the adversarial one")
@@ -149,12 +149,12 @@ def a_penalty_lowers_what_it_is_for(kind: type[Game]) -> None:
     penalties = set(changes) - {"prediction"}
     if not penalties or any(changes[name] >= 0 for name in penalties):
         raise CheckFailedError(
-            "the step of its 'encoder' loss lowers no figure beside 'prediction'"
+            "the step of its 'encoder' loss lowers no metric beside 'prediction'"
         )
 
 
 def _metric_changes_after_step(game: Game, rows: IndexedDataset, last: Move) -> dict[str, float]:
-    """By how much each figure changes when the encoder steps down on its own loss alone."""
+    """How much each metric changes after a step of the encoder down its own loss only."""
     parameters = [p for p in game.encoder.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(last.losses["encoder"], parameters, materialize_grads=True)
     norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
@@ -164,7 +164,7 @@ def _metric_changes_after_step(game: Game, rows: IndexedDataset, last: Move) -> 
         )
     with torch.no_grad():
         for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.sub_(gradient * (1e-4 / norm))  # small: beliefs are sharp
+            parameter.sub_(gradient * (1e-4 / norm))  # small: the heads are sharp
     metrics = list(game.moves(*_make_batches(rows)))[-1].metrics
     return {name: float(metrics[name].detach() - last.metrics[name].detach()) for name in metrics}
 
@@ -174,7 +174,7 @@ def target_labels_are_never_read(kind: type[Game]) -> None:
     source, pooled = _make_batches(rows)
     other = torch.where(pooled.labelled, pooled.y, 1 - pooled.y)
     poisoned = replace(pooled, y=other)
-    for done in (0.0, 0.9):  # a game may change its ways half-way
+    for done in (0.0, 0.9):  # a game may have several phases
         game.set_progress(done)
         totals = []
         for batch in (pooled, poisoned):
@@ -193,7 +193,7 @@ def the_predictor_learns(kind: type[Game]) -> None:
     accuracy = float((game.predict(source.x, source.u).argmax(1) == source.y).float().mean())
     if not accuracy > 0.9:
         raise CheckFailedError(
-            f"it is right on only {accuracy:.0%} of an easy source after 150 rounds"
+            f"its accuracy is only {accuracy:.0%} on an easy source after 150 rounds"
         )
 
 

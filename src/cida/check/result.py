@@ -43,11 +43,11 @@ class CheckFailedError(AssertionError):
 
 def run_check(check: Callable[..., None], subject: str, run: Callable[[], None]) -> CheckResult:
     """Run one check; whatever it raises becomes its failure."""
-    fault = ""
+    failure = ""
     try:
         run()
     except CheckFailedError as failed:
-        fault = str(failed)
-    except Exception as error:  # a plug-in may raise anything; that is a finding too
-        fault = f"it raised {type(error).__name__}: {error}"
-    return CheckResult(check.__name__.replace("_", " "), subject, fault)
+        failure = str(failed)
+    except Exception as error:  # a plug-in may raise anything; that is a failure too
+        failure = f"it raised {type(error).__name__}: {error}"
+    return CheckResult(check.__name__.replace("_", " "), subject, failure)

@@ -30,10 +30,10 @@ from cida.io.tensors import ModelFileError, read_model_file, serialize_model
 
 __all__ = ["Checkpoint", "CheckpointStore", "CheckpointWarning", "GracefulInterrupt", "resumable"]
 
-MAX_KEPT_CHECKPOINTS = 2  # the last two: one may be damaged
-CHECKPOINT_INTERVAL_SECONDS = 30.0  # between two checkpoints
-CHECKPOINT_FORMAT_VERSION = 2  # of what a state holds, and under which names
-SYNC_INTERVAL_ROUNDS = 20  # rounds between which ranks ask each other whether one is due
+MAX_KEPT_CHECKPOINTS = 2  # one may be damaged
+CHECKPOINT_INTERVAL_SECONDS = 30.0
+CHECKPOINT_FORMAT_VERSION = 3  # what a checkpoint holds, and under which names
+SYNC_INTERVAL_ROUNDS = 20  # how often ranks agree on a checkpoint or an interruption
 CHECKPOINT_NAME_PATTERN = re.compile(r"step-(\d+)-([0-9a-f]{16})\.safetensors")
 
 
@@ -43,7 +43,7 @@ class CheckpointWarning(CidaWarning):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a training stands after ``step`` rounds; ``words`` are JSON values."""
+    """The state of a training after ``step`` rounds; ``metadata`` are JSON values."""
 
     step: int
     tensors: Mapping[str, Tensor]
@@ -52,14 +52,14 @@ class Checkpoint:
 
 @dataclass
 class _ResumeRequest:
-    """Where trainings leave their checkpoints; they are told apart by their order."""
+    """Where trainings write their checkpoints; each is known by its position among them."""
 
     folder: Path
     interval_seconds: float
     n_trainings: int = 0
 
 
-_RESUME_REQUEST: ContextVar[_ResumeRequest | None] = ContextVar("asked", default=None)
+_RESUME_REQUEST: ContextVar[_ResumeRequest | None] = ContextVar("resume_request", default=None)
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def resumable(
 
 
 class CheckpointStore:
-    """The states of one training in a folder of its own: atomic, checksummed, the last two kept.
+    """The checkpoints of one training in a folder: atomic, checksummed, the last two kept.
 
     The checksum of a file is part of its name, so that one rename makes both true at once.
     """
@@ -110,7 +110,7 @@ class CheckpointStore:
 
     @classmethod
     def for_training(cls, game: Game, dataset: IndexedDataset, settings: Any) -> Self | None:
-        """Those of the training that begins now; None where nobody asked for any."""
+        """The store of the training that begins now; None outside of `resumable`."""
         request = _RESUME_REQUEST.get()
         if request is None:
             return None
@@ -122,13 +122,13 @@ class CheckpointStore:
         )
 
     def load_latest(self) -> Checkpoint | None:
-        """The newest state that is whole and of this training; others are named in a warning."""
+        """The newest valid checkpoint of this training; a warning names each invalid one."""
         checkpoints: dict[int, Checkpoint] = {}
         for path in reversed(self._list_files()):
             try:
                 state = self._read(path)
             except ModelFileError as error:
-                _warn(f"{error}; going on from the checkpoint before it, or from the start.")
+                _warn(f"{error}; training continues from the one before it, or starts again.")
                 continue
             checkpoints[state.step] = state
         common = distributed.common_to_ranks(checkpoints)
@@ -143,23 +143,23 @@ class CheckpointStore:
                 f"checkpoint {path} is of another training (other rows, settings, versions or "
                 "threads)"
             )
-        return Checkpoint(int(header["step"]), tensors, json.loads(header["words"]))
+        return Checkpoint(int(header["step"]), tensors, json.loads(header["metadata"]))
 
     def is_due(self, step: int) -> bool:
-        """Whether it is time for one; ranks agree, and are asked now and then alone."""
+        """Whether a checkpoint is due; all ranks get the same answer."""
         if distributed.world_size() > 1 and step % SYNC_INTERVAL_ROUNDS:
             return False
         return distributed.any_rank(time.monotonic() - self.last_save_time >= self.interval_seconds)
 
     def save(self, state: Checkpoint) -> None:
-        """Writes a state beside the last one; older ones go.
+        """Write a checkpoint and remove all but the last two.
 
-        Where it cannot be written training goes on: its end is worth more than a checkpoint.
+        If it cannot be written, a warning says so and training continues.
         """
         header = {
             "identity": self.identity,
             "step": state.step,
-            "words": json.dumps(state.metadata),
+            "metadata": json.dumps(state.metadata),
         }
         content = serialize_model(dict(state.tensors), header)
         path = self.folder / f"step-{state.step:09d}-{_digest(content)}.safetensors"
@@ -167,13 +167,13 @@ class CheckpointStore:
         try:
             write_atomically(path, content)
         except OSError as error:
-            _warn(f"no checkpoint in {self.folder} ({error.strerror}); training goes on without.")
+            _warn(f"no checkpoint in {self.folder} ({error.strerror}); training continues without.")
             return
         for old in self._list_files()[:-MAX_KEPT_CHECKPOINTS]:
             old.unlink(missing_ok=True)
 
     def _list_files(self) -> list[Path]:
-        """From the first step to the last."""
+        """All checkpoint files, in the order of their steps."""
         if not self.folder.is_dir():
             return []
         remove_partial_files(self.folder)
@@ -183,7 +183,7 @@ class CheckpointStore:
 
 
 class GracefulInterrupt:
-    """Inside, the first Ctrl-C (or SIGTERM) waits for the end of the round; the second does not."""
+    """Inside, the first Ctrl-C or SIGTERM takes effect after the round, a second one at once."""
 
     def __init__(self, checkpoints: CheckpointStore | None) -> None:
         self.is_enabled = checkpoints is not None
@@ -212,22 +212,22 @@ class GracefulInterrupt:
         trace: TracebackType | None,
     ) -> None:
         self._restore_handlers()
-        if kind is None and self.received_signal is not None:  # it came in the last round
+        if kind is None and self.received_signal is not None:  # received in the last round
             self.raise_received_signal()
 
     def is_requested(self, step: int) -> bool:
-        """Whether training is to stop here, on all ranks alike."""
+        """Whether training has to stop here; all ranks get the same answer."""
         if not self.is_enabled or (distributed.world_size() > 1 and step % SYNC_INTERVAL_ROUNDS):
             return False
         return distributed.any_rank(self.received_signal is not None)
 
     def raise_received_signal(self) -> None:
-        """Does now what the signal would have done at once."""
+        """Do now what the signal would have done when it came."""
         signal.raise_signal(self.received_signal or signal.SIGINT)
 
 
 def _training_identity(game: Game, dataset: IndexedDataset, settings: Any) -> str:
-    """A hash of all that decides a training: settings, rows, first weights, versions, threads."""
+    """A hash of what decides a training: settings, rows, initial weights, versions, threads."""
     identity_values = [
         CHECKPOINT_FORMAT_VERSION,
         asdict(settings),
@@ -248,7 +248,7 @@ def _training_identity(game: Game, dataset: IndexedDataset, settings: Any) -> st
 
 def _tensor_bytes(tensor: Tensor) -> Any:
     if tensor.dim() and len(tensor) and tensor.stride(0) == 0:
-        tensor = torch.tensor(tensor[:1].tolist())  # one number for all rows: not written out
+        tensor = torch.tensor(tensor[:1].tolist())  # an expanded tensor: one value for all rows
     return tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
 
 

@@ -1,8 +1,9 @@
-"""The step that a player's parameters take."""
+"""AdamW for the parameters of one player."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,16 +11,22 @@ from torch.optim.adamw import adamw
 
 __all__ = ["FusedAdamW"]
 
-ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
-HAS_FUSED_KERNEL = hasattr(torch, "_fused_adamw_")
+ADAM_OPTIONS: dict[str, Any] = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "amsgrad": False,
+    "maximize": False,
+}
+HAS_FUSED_KERNEL = hasattr(torch, "_fused_adamw_")  # it has no public name
 
 
 class FusedAdamW:
     """``p <- p - rate (m / (sqrt(v) + eps) + decay p)``: AdamW, with torch's own fused kernel.
 
-    The same numbers, bit for bit, as `torch.optim.AdamW(fused=True)`, whose Python takes longer
-    than its kernel on networks of this size: it looks for hooks, groups, devices and closures anew
-    at every step. A parameter without a gradient is left alone.
+    The same numbers, bit for bit, as `torch.optim.AdamW(fused=True)`, whose Python code
+    takes longer than its kernel on small networks: it checks hooks, groups, devices and closures at
+    every step. A parameter without a gradient does not change.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float = 0.0) -> None:
@@ -27,16 +34,16 @@ class FusedAdamW:
         self.weight_decay = weight_decay
         self.exp_avgs = [torch.zeros_like(p) for p in self.parameters]
         self.exp_avg_sqs = [torch.zeros_like(p) for p in self.parameters]
-        self.step_counts = [0] * len(self.parameters)  # steps of each
+        self.step_counts = [0] * len(self.parameters)
 
     def zero_grad(self) -> None:
-        """Drops the gradients of the last step."""
+        """Remove the gradients of the last step."""
         for parameter in self.parameters:
             parameter.grad = None
 
     @property
     def gradients(self) -> list[Tensor]:
-        """Those that there are."""
+        """The gradients of the parameters that have one."""
         return [p.grad for p in self.parameters if p.grad is not None]
 
     @torch.no_grad()
@@ -44,7 +51,7 @@ class FusedAdamW:
         with_gradient = [n for n, p in enumerate(self.parameters) if p.grad is not None]
         for n in with_gradient:
             self.step_counts[n] += 1
-        # Parameters that took as many steps move in one call, with one tensor that says how many.
+        # Parameters with the same number of steps are updated in one call.
         for step_count in sorted({self.step_counts[n] for n in with_gradient}):
             self._update_group(
                 [n for n in with_gradient if self.step_counts[n] == step_count],
@@ -56,11 +63,18 @@ class FusedAdamW:
         all_tensors = self.parameters, self.exp_avgs, self.exp_avg_sqs
         parameters, means, squares = ([tensors[n] for n in indices] for tensors in all_tensors)
         gradients = [p.grad for p in parameters if p.grad is not None]
-        update = _update_fused if HAS_FUSED_KERNEL else _update_public
-        update(parameters, gradients, means, squares, step_count, learning_rate, self.weight_decay)
+        tensors = (parameters, gradients, means, squares, [])
+        rates = {"lr": learning_rate, "weight_decay": self.weight_decay}
+        device = parameters[0].device
+        if HAS_FUSED_KERNEL:
+            steps = [torch.tensor(float(step_count), device=device)] * len(indices)
+            torch._fused_adamw_(*tensors, steps, **rates, **ADAM_OPTIONS)
+        else:  # the public function counts the steps itself
+            steps = [torch.tensor(step_count - 1.0, device=device) for _ in indices]
+            adamw(*tensors, steps, fused=True, **rates, **ADAM_OPTIONS)
 
     def state(self) -> dict[str, Tensor]:
-        """All that it remembers."""
+        """Return the moments and step counts, for a checkpoint."""
         moments = {"mean": self.exp_avgs, "square": self.exp_avg_sqs}
         named = {
             f"{name}.{n}": t for name, tensors in moments.items() for n, t in enumerate(tensors)
@@ -68,65 +82,8 @@ class FusedAdamW:
         return {**named, "taken": torch.tensor(self.step_counts)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Takes back what `state` gave."""
+        """Restore what `state` returned."""
         for n, (mean, square) in enumerate(zip(self.exp_avgs, self.exp_avg_sqs, strict=True)):
             mean.copy_(state[f"mean.{n}"])
             square.copy_(state[f"square.{n}"])
         self.step_counts = state["taken"].tolist()
-
-
-def _update_fused(
-    parameters: Sequence[Tensor],
-    gradients: list[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    step_count: int,
-    learning_rate: float,
-    weight_decay: float,
-) -> None:
-    """Call torch's fused kernel itself, which has no public name."""
-    steps = [torch.tensor(float(step_count), device=parameters[0].device)] * len(parameters)
-    torch._fused_adamw_(
-        list(parameters),
-        gradients,
-        means,
-        squares,
-        [],
-        steps,
-        lr=learning_rate,
-        beta1=ADAM_BETAS[0],
-        beta2=ADAM_BETAS[1],
-        weight_decay=weight_decay,
-        eps=ADAM_EPSILON,
-        amsgrad=False,
-        maximize=False,
-    )
-
-
-def _update_public(
-    parameters: Sequence[Tensor],
-    gradients: list[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    step_count: int,
-    learning_rate: float,
-    weight_decay: float,
-) -> None:
-    """The same step by torch's public function, which counts the steps itself."""
-    device = parameters[0].device
-    adamw(
-        list(parameters),
-        gradients,
-        means,
-        squares,
-        [],
-        [torch.tensor(step_count - 1.0, device=device) for _ in parameters],
-        fused=True,
-        amsgrad=False,
-        beta1=ADAM_BETAS[0],
-        beta2=ADAM_BETAS[1],
-        lr=learning_rate,
-        weight_decay=weight_decay,
-        eps=ADAM_EPSILON,
-        maximize=False,
-    )

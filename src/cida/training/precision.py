@@ -1,4 +1,4 @@
-"""How the encoder computes while it is trained: in half precision, or compiled."""
+"""Bfloat16 and compiled encoders in training."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Precision = Literal["float32", "bf16"]
 
 @contextmanager
 def encoder_precision(encoder: nn.Module, precision: Precision, compiled: bool) -> Iterator[None]:
-    """Inside, the encoder computes in this precision, compiled if asked to; weights are float32.
+    """Inside, the encoder computes in this precision, and compiled if asked; weights are float32.
 
-    The encoder alone: it is nearly all of a step, and beliefs about u in eight bits would blur it.
+    Only the encoder: it takes most of a step, and the discriminator needs the digits of u.
     """
     with _bfloat16_mode(encoder) if precision == "bf16" else nullcontext():
         if compiled:
@@ -33,7 +33,7 @@ def encoder_precision(encoder: nn.Module, precision: Precision, compiled: bool) 
 
 @contextmanager
 def _bfloat16_mode(encoder: nn.Module) -> Iterator[None]:
-    """One that has ``in_bfloat16`` knows which of its layers bear it; of others all do."""
+    """Use the encoder's own ``in_bfloat16`` switch if it has one, and autocast otherwise."""
     if hasattr(encoder, "in_bfloat16"):
         previous = encoder.in_bfloat16
         vars(encoder)["in_bfloat16"] = True
@@ -55,7 +55,7 @@ def _bfloat16_mode(encoder: nn.Module) -> Iterator[None]:
 
 
 class _BFloat16Autocast:
-    """Begins before a forward pass and ends behind it, with an encoding in float32."""
+    """Hooks that run a forward pass under autocast and return a float32 encoding."""
 
     def begin(self, encoder: nn.Module, inputs: tuple[Any, ...]) -> None:
         device = inputs[0].device.type

@@ -1,4 +1,4 @@
-"""A live table while training: each loss against its ceiling, and how the game stands."""
+"""A progress bar of training, with each loss against its ceiling and the health of the game."""
 
 from __future__ import annotations
 
@@ -34,14 +34,12 @@ __all__ = [
     "make_status_items",
 ]
 
-RESERVED_COLUMNS = (
-    26  # columns of a line for what comes behind its title: a bar that shrinks, counts, time
-)
+RESERVED_COLUMNS = 26  # of the terminal, for bar, counts and time behind the title
 
 
 @dataclass(frozen=True)
 class StatusItem:
-    """One figure in words, and whether it is where it should be by now."""
+    """One measured value as text, and whether it is healthy at this time."""
 
     text: str
     is_healthy: bool = True
@@ -50,17 +48,15 @@ class StatusItem:
 def make_status_items(
     event: Event, health: Mapping[str, float], max_encoding_std: float
 ) -> list[StatusItem]:
-    """The figures of the live table: losses against their ceilings, and how the game stands.
+    """What the bar shows: losses against their ceilings, and the health of the game.
 
-    ``health`` is the latest, which may be of an event before; ``widest`` the largest spread of z
-    so far. In the first fifth of a run nothing is amiss yet, and what is only wrong when training
-    ends is marked from its half on.
+    ``health`` is the latest, possibly of an earlier event; ``max_encoding_std`` the largest of the
+    run so far. Nothing is marked in the first fifth of a run, and what must only hold at the end of
+    training not in its first half.
     """
     done = event.step / event.steps
-    above, index_share = (
-        loss_above_ceiling(event.losses, event.ceilings),
-        index_share_read(event.losses, event.ceilings),
-    )
+    above = loss_above_ceiling(event.losses, event.ceilings)
+    index_share = index_share_read(event.losses, event.ceilings)
     is_above_ceiling = above is not None and above > MAX_LOSS_ABOVE_CEILING and done > 0.2
     reads_index = index_share is not None and index_share >= MAX_INDEX_SHARE_READ and done > 0.5
     items = [
@@ -68,21 +64,13 @@ def make_status_items(
         for name, words in _format_each_loss(event).items()
     ]
     if index_share is not None:
-        items.append(StatusItem(f"index told by z {index_share:.0%}", not reads_index))
+        items.append(StatusItem(f"index read in z {index_share:.0%}", not reads_index))
     if (gradient_share := health.get("adversarial_gradient_share")) is not None:
-        items.append(
-            StatusItem(
-                f"adversary's pull {gradient_share:.0%}",
-                not (reads_index and gradient_share < MIN_ADVERSARIAL_GRADIENT_SHARE),
-            )
-        )
+        is_weak = reads_index and gradient_share < MIN_ADVERSARIAL_GRADIENT_SHARE
+        items.append(StatusItem(f"adversarial gradient {gradient_share:.0%}", not is_weak))
     if (encoding_std := health.get("encoding_std")) is not None:
-        items.append(
-            StatusItem(
-                f"spread of z {encoding_std:.3g}",
-                encoding_std > MIN_RELATIVE_ENCODING_STD * max_encoding_std,
-            )
-        )
+        is_wide = encoding_std > MIN_RELATIVE_ENCODING_STD * max_encoding_std
+        items.append(StatusItem(f"std of z {encoding_std:.3g}", is_wide))
     if (far_share := health.get("majority_share_far")) is not None:
         source_share = health["majority_share_source"]
         is_collapsed = (
@@ -90,11 +78,8 @@ def make_status_items(
             and source_share <= MAX_MAJORITY_SHARE_SOURCE
             and done > 0.5
         )
-        items.append(
-            StatusItem(
-                f"one class far {far_share:.0%}, source {source_share:.0%}", not is_collapsed
-            )
-        )
+        text = f"one class far {far_share:.0%}, source {source_share:.0%}"
+        items.append(StatusItem(text, not is_collapsed))
     return items
 
 
@@ -112,10 +97,10 @@ def _format_each_loss(event: Event) -> dict[str, str]:
 
 
 class ProgressBar:
-    """A callback that draws a bar and the game's figures below it; use it as a context manager.
+    """A callback that draws a bar with measured values below it; use it as a context manager.
 
-    A figure that is out of its healthy range ends in an exclamation mark. Figures flow into as many
-    columns as the terminal is wide. Where nobody looks, only the last state is written.
+    A value out of its healthy range ends in an exclamation mark. Values fill as many columns as the
+    terminal has room for. If the output is no terminal, only the last state is written.
     """
 
     def __init__(self, title: str = "training", console: Console | None = None) -> None:
@@ -133,7 +118,7 @@ class ProgressBar:
         self.max_encoding_std = 0.0
 
     def __deepcopy__(self, memo: object) -> Self:
-        """Itself: an estimator that is cloned has the same callbacks, and there is one screen."""
+        """Return itself: clones of an estimator share their callbacks, and there is one screen."""
         return self
 
     def __enter__(self) -> Self:
@@ -158,10 +143,7 @@ class ProgressBar:
 
 
 class TruncatedTitle(TextColumn):
-    """What is going on; cut where the terminal is too narrow for it and what comes behind.
-
-    Asked for at each drawing, so that a terminal may change its width meanwhile.
-    """
+    """The title, cut if the terminal is too narrow for it; the terminal may change its width."""
 
     def __init__(self, console: Console) -> None:
         super().__init__("{task.description}", markup=False)
@@ -177,17 +159,17 @@ class TruncatedTitle(TextColumn):
 
 
 class ResizableProgress(Progress):
-    """A progress bar that survives a terminal that gets narrower.
+    """A progress bar in a terminal that may get narrower.
 
-    The lines that are drawn wrap then, and rich would go up too few of them to draw the next.
+    Lines on the screen then wrap, and rich alone would move up too few of them.
     """
 
-    line_widths: Sequence[int] = ()  # the width of each line
-    terminal_width = 0  # of the terminal, at that time
+    line_widths: Sequence[int] = ()  # when they were drawn
+    terminal_width = 0  # at the same time
 
     def get_renderable(self) -> RenderableType:
         renderable = super().get_renderable()
-        # Asked for once before there is a screen, while rich still makes this object.
+        # Rich calls this once in its own __init__, before there is a screen.
         if hasattr(self, "live") and self.console.is_interactive:
             self._clear_wrapped(self.console.width)
             lines = self.console.render_lines(renderable, pad=False)
@@ -203,15 +185,15 @@ class ResizableProgress(Progress):
 
 
 class _StatusProgress(ResizableProgress):
-    """A progress bar with figures below it."""
+    """A progress bar with measured values below it."""
 
     items: Sequence[StatusItem] = ()
 
     def get_renderables(self) -> Iterator[RenderableType]:
         yield from super().get_renderables()
         cells = [
-            Text(reading.text) if reading.is_healthy else Text(f"{reading.text} !", "bold red")
-            for reading in self.items
+            Text(item.text) if item.is_healthy else Text(f"{item.text} !", "bold red")
+            for item in self.items
         ]
         if cells:
             yield _ColumnLayout(cells)
@@ -221,8 +203,7 @@ class _StatusProgress(ResizableProgress):
 class _ColumnLayout:
     """Cells side by side in even columns, as many as fit.
 
-    No line is longer than its words: a line filled up with blanks would wrap when the terminal
-    gets narrower, and leave its first half behind.
+    Lines are not padded with blanks, which would wrap when the terminal gets narrower.
     """
 
     cells: Sequence[Text]
@@ -238,8 +219,8 @@ class _ColumnLayout:
 
     def _column_widths(self, available_width: int) -> list[int]:
         for n_columns in range(len(self.cells), 0, -1):
-            columns = [self.cells[place::n_columns] for place in range(n_columns)]
-            widths = [max(cell.cell_len for cell in column) for column in columns]
+            columns = [self.cells[column::n_columns] for column in range(n_columns)]
+            widths = [max(cell.cell_len for cell in cells) for cells in columns]
             if sum(widths) + 3 * (n_columns - 1) <= available_width:
                 break
         return widths

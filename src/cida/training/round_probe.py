@@ -1,4 +1,4 @@
-"""How the game stands: figures of one round, taken where an event is due."""
+"""The health of a game: metrics of one round, measured where an event is due."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = [
     "majority_share",
 ]
 
-MIN_ROUNDS_BETWEEN_PROBES = 15  # between two looks at least: a look costs about a tenth of a round
-MIN_FAR_ROWS = 8  # target rows, below which a most frequent class says nothing
-FAR_ROWS_SHARE = 0.25  # of the target rows of a round are its far ones
+MIN_ROUNDS_BETWEEN_PROBES = 15  # a probe costs about a tenth of a round
+MIN_FAR_ROWS = 8  # fewer do not show which class is the most frequent
+FAR_ROWS_SHARE = 0.25  # share of a round's target rows that count as far
 
-# Where figures leave their healthy range; set as docs/doctor.md tells.
-MAX_LOSS_ABOVE_CEILING = 0.05  # the ceiling is a loss, in its own units
-MAX_INDEX_SHARE_READ = 0.2  # of u is still read in z when training ends
-MIN_RELATIVE_ENCODING_STD = 0.01  # of its length is what z spreads by
-MIN_ADVERSARIAL_GRADIENT_SHARE = 0.1  # of the gradient in z is the adversary's
-MAX_MAJORITY_SHARE_FAR = 0.95  # of the far target rows are predicted as one class
-MAX_MAJORITY_SHARE_SOURCE = 0.8  # of the source rows at most
+# Limits of the healthy range; docs/doctor.md says how they were chosen.
+MAX_LOSS_ABOVE_CEILING = 0.05  # in the units of the discriminator's loss
+MAX_INDEX_SHARE_READ = 0.2  # share of u that is read in z at the end of training
+MIN_RELATIVE_ENCODING_STD = 0.01  # share of the largest standard deviation of z so far
+MIN_ADVERSARIAL_GRADIENT_SHARE = 0.1  # share of the gradient in z
+MAX_MAJORITY_SHARE_FAR = 0.95  # share of far target rows with one predicted class
+MAX_MAJORITY_SHARE_SOURCE = 0.8  # the same of the source rows
 
 
 class RoundProbe:
-    """Watches one round from outside: what the encoder gave, and the gradient that came back to z.
+    """Observes one round: the encodings, and the gradient that reaches them.
 
-    Use it around the moves of the round, then ask for the ``figures``. Nothing is drawn, no
-    gradient and no buffer is changed: z keeps the gradient that the encoder's move sends it.
+    Use it as a context around the moves of the round, then read `metrics`. It draws no random
+    number and changes no gradient and no buffer; z keeps the gradient of the encoder's move.
     """
 
     def __init__(self, game: Game, source: Batch, pooled: Batch) -> None:
@@ -74,7 +74,7 @@ class RoundProbe:
             self.encoded_rows = "both"
 
     def add(self, move: Move) -> None:
-        """A move of the round that was made."""
+        """Record a move of the round."""
         if move.player != "encoder":
             for name, loss in move.losses.items():
                 self.first_losses.setdefault(name, float(loss.detach()))
@@ -83,12 +83,12 @@ class RoundProbe:
         }
 
     def metrics(self) -> dict[str, float]:
-        """What can be said of this round; which figures there are depends on the game.
+        """Return what can be measured in this round; it depends on the game.
 
         ``encoding_std``: ``sqrt(mean_j V[z_j])``, 0 where all rows have the same encoding.
         ``adversarial_gradient_share``: ``g_a / (g_a + g_p)``, where g_p is the mean length of the
         prediction's gradient in z over source rows, and g_a that of the adversary's over the
-        others: 0 where the encoder does not feel it, 1 where it feels nothing else.
+        others: 0 if no adversarial gradient reaches z, 1 if no other does.
         ``discriminator_gain``: how far the adversary's moves lowered its loss on the rows of the
         round. ``majority_share_source`` and ``majority_share_far``: the share of the most frequent
         predicted class among source rows, and among the far target rows.
@@ -118,10 +118,7 @@ class RoundProbe:
         n_far = int(FAR_ROWS_SHARE * len(target))
         if not self.source.has_classes or n_far < MIN_FAR_ROWS:
             return {}
-        with (
-            torch.no_grad(),
-            eval_mode(self.game.predictor),
-        ):  # no statistics move, nothing is drawn
+        with torch.no_grad(), eval_mode(self.game.predictor):  # changes no statistics
             predicted_classes = self.game.predictor(self.z.detach()).argmax(1)
         distance = self.game.space.distance(self.pooled.u[target], self.source.u).amin(1)
         farthest = target[distance.topk(n_far).indices]
@@ -137,7 +134,7 @@ def majority_share(predicted_classes: Tensor) -> float:
 
 
 def loss_above_ceiling(losses: Mapping[str, float], ceilings: Mapping[str, float]) -> float | None:
-    """``V - c*``: how far the adversary's loss is above its ceiling; None where there is none."""
+    """``V - c*``: how far the adversary's loss is above its ceiling; None if it has none."""
     for name, ceiling in ceilings.items():
         if name in losses:
             return losses[name] - ceiling
@@ -149,8 +146,8 @@ def index_share_read(losses: Mapping[str, float], ceilings: Mapping[str, float])
 
     With a log loss ``c* - V`` is at most the mutual information of z and u, and this is the
     squared correlation that a Gaussian pair of that information has. The squared error of an index
-    scaled to variance 1 reads much the same. A game with a measure of dependence in the adversary's
-    place is read off it.
+    scaled to variance 1 gives similar values. In a game with a measure of dependence instead of an
+    adversary, it is that measure.
     """
     above_ceiling = loss_above_ceiling(losses, ceilings)
     if above_ceiling is not None:

@@ -48,7 +48,7 @@ class Curriculum:
     def active_rows(self, stage: int) -> Tensor:
         """The rows within reach in a stage."""
         reach = self.max_distance * (stage + 1) / self.n_stages
-        # A hair more, so that rounding never leaves the farthest rows out.
+        # Slightly more, so that rounding never excludes the farthest rows.
         return (self.distance <= reach * (1 + 1e-9)).nonzero()[:, 0]
 
 
@@ -79,7 +79,7 @@ class Sampler:
         self.dataset = dataset
         self.generator = generator
         n_rows = len(dataset)
-        # 32 bits where they are enough: this much is kept of each row.
+        # 32 bits if they are enough, to save memory.
         self.row_dtype = torch.int32 if n_rows <= torch.iinfo(torch.int32).max else torch.int64
         if n_balance_bins > 1:
             cell_of_row = space.make_bins(dataset.u, n_balance_bins).cell_of_row
@@ -97,7 +97,7 @@ class Sampler:
         self._draw_from(self.rows_by_cell[is_active[self.rows_by_cell]], is_active)
 
     def _draw_from(self, active: Tensor, is_active: Tensor) -> None:
-        """From now on, draw from these rows, which come cell after cell."""
+        """Draw from these rows, sorted by cell, from now on."""
         new_rows = (is_active & ~self.is_active).nonzero()[:, 0]
         self.newest_rows = new_rows.to(self.row_dtype)
         self.active_rows, self.is_active = active, is_active

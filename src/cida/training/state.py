@@ -26,7 +26,7 @@ def _copy_in_turn(targets: list[Tensor], sources: list[Tensor]) -> None:
         target.copy_(source)
 
 
-# One call for all tensors, where this torch has the functions, which are not public.
+# Private functions of torch update all tensors in one call; without them, one after another.
 _lerp_each = getattr(torch, "_foreach_lerp_", _lerp_in_turn)
 _copy_each = getattr(torch, "_foreach_copy_", _copy_in_turn)
 
@@ -64,7 +64,7 @@ class WeightAverage:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """The players, their descents, the average, what is drawn next, and what was told."""
+    """Players, optimizers, average, random state and events."""
 
     game: Game
     optimizers: Mapping[str, FusedAdamW]
@@ -73,7 +73,7 @@ class TrainingState:
     event_log: EventLog
 
     def checkpoint(self, step: int) -> Checkpoint:
-        """Where it stands after so many rounds."""
+        """Return the state after ``step`` rounds."""
         tensors = {f"game.{name}": tensor for name, tensor in self.game.state().items()}
         tensors |= {f"average.{n}": tensor for n, tensor in enumerate(self.weight_average.mean)}
         tensors |= {"draws": self.generator.get_state(), "random": torch.get_rng_state()}
@@ -86,12 +86,12 @@ class TrainingState:
         )
 
     def final_checkpoint(self, step: int) -> Checkpoint:
-        """What is left when the game is over: the players, and what was told."""
+        """Return what remains at the end of training: the players and the events."""
         tensors = {f"game.{name}": tensor for name, tensor in self.game.state().items()}
         return Checkpoint(step, tensors, {"finished": True, "log": self.event_log.to_dict()})
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Takes the game up again where it was put down."""
+        """Restore the state of a checkpoint."""
         self.game.restore(_strip_prefix("game.", checkpoint.tensors))
         self.event_log.restore(checkpoint.metadata["log"])
         if checkpoint.metadata.get("finished"):

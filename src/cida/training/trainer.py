@@ -89,7 +89,7 @@ class Trainer:
         stage = -1
         start = self._resume(training_state, checkpoints)
         for past_stage in range(curriculum.stage_at(start - 1) + 1 if 0 < start < t.steps else 0):
-            stage = past_stage  # the game has been through it
+            stage = past_stage  # the game has already entered it
             _enter_stage(sampler, curriculum, stage)
 
         for step in range(start, t.steps):
@@ -155,7 +155,7 @@ class Trainer:
     def _finish(self, training_state: TrainingState, checkpoints: CheckpointStore | None) -> None:
         self._check_weights(training_state.game)
         training_state.weight_average.apply()
-        # Statistics of batches are each rank's own.
+        # Each rank has batch statistics of its own.
         distributed.all_reduce_mean(
             b for b in training_state.game.buffers() if b.is_floating_point()
         )
@@ -168,7 +168,7 @@ class Trainer:
         return game.space.distance_to_set(dataset.u, dataset.u[subsample(dataset.source_rows)])
 
     def _check_weights(self, game: Game) -> None:
-        """The last step may break weights after the last loss was looked at."""
+        """The last step may break weights after the last loss was checked."""
         for player, parameters in game.player_parameters().items():
             if not all(bool(p.isfinite().all()) for p in parameters):
                 raise NonFiniteLossError(
@@ -200,20 +200,20 @@ def _select_shard(dataset: IndexedDataset, row_ids: Tensor) -> Batch:
 
 
 def _average_over_ranks(move: Move, gradients: list[Tensor]) -> Move:
-    """Average a move's gradients in place, and its losses for all to see, in one exchange."""
-    groups = {name: getattr(move, name) for name in ("losses", "metrics", "ceilings")}
-    scalars = {
-        name: {key: value.detach().to(torch.float32, copy=True) for key, value in group.items()}
-        for name, group in groups.items()
-    }
-    distributed.all_reduce_mean(
-        [*gradients, *(value for group in scalars.values() for value in group.values())]
+    """Average a move's gradients, in place, and its scalars over all ranks in one exchange."""
+    device = gradients[0].device
+    losses, metrics, ceilings = (
+        {name: value.detach().to(device, torch.float32, copy=True) for name, value in group.items()}
+        for group in (move.losses, move.metrics, move.ceilings)
     )
-    return Move(move.player, **scalars)
+    distributed.all_reduce_mean(
+        [*gradients, *losses.values(), *metrics.values(), *ceilings.values()]
+    )
+    return Move(move.player, losses, metrics, ceilings)
 
 
 def _enter_stage(sampler: Sampler, curriculum: Curriculum, stage: int) -> bool:
-    """Enters a stage of the curriculum; whether there are rows that were not there before."""
+    """Activate the rows of a curriculum stage; return whether any are new."""
     active = curriculum.active_rows(stage)
     if stage and len(active) <= len(sampler.active_rows):
         return False
@@ -223,7 +223,7 @@ def _enter_stage(sampler: Sampler, curriculum: Curriculum, stage: int) -> bool:
 
 @contextmanager
 def _on_cpu(training_state: TrainingState, device: torch.device) -> Iterator[None]:
-    """Inside, the game is where the rows are: what it fits to all of them is fitted there."""
+    """Inside, the game is on the CPU, where the rows are, to fit what depends on all of them."""
     if device.type == "cpu":
         yield
         return
@@ -244,7 +244,7 @@ def seeded(seed: int) -> Iterator[None]:
     """
     dtype = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)  # the CPU's alone: no other is put back
+        torch.default_generator.manual_seed(seed)  # the CPU's only: no other is restored
         torch.set_default_dtype(torch.float32)
         try:
             yield

@@ -9,9 +9,7 @@ from cida.indexing import subsample
 
 __all__ = ["proximity_weights"]
 
-MIN_RELATIVE_WEIGHT = (
-    0.05  # of the largest weight: a class that is only seen far away must not be forgotten
-)
+MIN_RELATIVE_WEIGHT = 0.05  # of the largest: a class that only far rows have must still count
 
 
 def proximity_weights(distance: Tensor, share: float) -> Tensor:
