@@ -63,15 +63,18 @@ class FusedAdamW:
         all_tensors = self.parameters, self.exp_avgs, self.exp_avg_sqs
         parameters, means, squares = ([tensors[n] for n in indices] for tensors in all_tensors)
         gradients = [p.grad for p in parameters if p.grad is not None]
-        tensors = (parameters, gradients, means, squares, [])
-        rates = {"lr": learning_rate, "weight_decay": self.weight_decay}
+        options: dict[str, Any] = {
+            "lr": learning_rate,
+            "weight_decay": self.weight_decay,
+            **ADAM_OPTIONS,
+        }
         device = parameters[0].device
         if HAS_FUSED_KERNEL:
             steps = [torch.tensor(float(step_count), device=device)] * len(indices)
-            torch._fused_adamw_(*tensors, steps, **rates, **ADAM_OPTIONS)
+            torch._fused_adamw_(parameters, gradients, means, squares, [], steps, **options)
         else:  # the public function counts the steps itself
             steps = [torch.tensor(step_count - 1.0, device=device) for _ in indices]
-            adamw(*tensors, steps, fused=True, **rates, **ADAM_OPTIONS)
+            adamw(parameters, gradients, means, squares, [], steps, fused=True, **options)
 
     def state(self) -> dict[str, Tensor]:
         """Return the moments and step counts, for a checkpoint."""
