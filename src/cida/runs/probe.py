@@ -76,8 +76,6 @@ def certify_fit(state: FittedState, data: TrainingData, n_draws: int) -> Certifi
     predicted = outputs.argmax(1) if isinstance(state.labels, ClassLabels) else outputs[:, 0]
     space, names = state.plan.space, state.index_names
     return certify_or_decline(space, z, batch.u, predicted, index_names=names)
-        state.plan.space, z, batch.u, predicted, index_names=state.index_names
-    )
 
 
 def take_snapshot(
