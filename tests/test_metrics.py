@@ -33,6 +33,12 @@ def test_score_by_bin_takes_any_metric():
     assert [s.score for s in scores] == [np.sqrt(12.5), 0.0]
 
 
+def test_a_bin_score_carries_its_metric_by_name():
+    u = torch.arange(4.0, dtype=torch.float64)[:, None]
+    (score,) = score_by_bin(Line(), u, np.ones(4), np.zeros(4), 1, root_mean_squared_error)
+    assert (score.metric, score.score) == ("root_mean_squared_error", 1.0)
+
+
 def test_score_by_bin_wraps_on_a_periodic_index():
     u = torch.tensor([-10.0, 350.0, 10.0, 725.0, 100.0, 190.0], dtype=torch.float64)[:, None]
     wrong = np.array([0, 1, 0, 0, 0, 1])

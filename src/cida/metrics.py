@@ -34,12 +34,15 @@ class BinScore:
         The metric on the cell's rows.
     n : int
         Number of rows.
+    metric : str
+        Name of the metric, such as "accuracy" or "root_mean_squared_error".
     """
 
     lo: float | list[float]
     hi: float | list[float]
     score: float
     n: int
+    metric: str = "accuracy"
 
 
 def accuracy(y_true: Array, y_pred: Array) -> float:
@@ -128,6 +131,7 @@ def score_by_bin(
         One for each cell that has rows.
     """
     cells = space.make_bins(u, n_bins)
+    metric_name = getattr(metric, "__name__", type(metric).__name__)
     cell_of_row = cells.cell_of_row.numpy()
     scores = []
     for cell in range(len(cells)):
@@ -135,7 +139,7 @@ def score_by_bin(
         if in_cell.any():
             score = metric(y_true[in_cell], y_pred[in_cell])
             lo, hi = _bound(cells.lower[cell]), _bound(cells.upper[cell])
-            scores.append(BinScore(lo, hi, score, int(in_cell.sum())))
+            scores.append(BinScore(lo, hi, score, int(in_cell.sum()), metric_name))
     return scores
 
 

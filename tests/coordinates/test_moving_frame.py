@@ -11,7 +11,7 @@ from cida import CIDAClassifier, Line, Periodic, Product, load
 from cida.coordinates import MovingFrame, can_use_moving_frame
 from cida.networks import FramedEncoder, PlainEncoder
 
-SMALL = {"steps": 3, "hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {"steps": 3, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
 
 def tensor(values):
@@ -228,7 +228,7 @@ def labelled(rows=120, columns=2):
     return x, u, np.where(u < 0.5, x[:, 0] > 0, np.nan)
 
 
-@pytest.mark.parametrize("mode", ["frame", "axes"])
+@pytest.mark.parametrize("mode", ["moving-frame", "principal-axes"])
 def test_a_saved_frame_comes_back_bit_for_bit(tmp_path, mode):
     x, u, y = labelled()
     model = model_of(x, u, y, coordinates=mode)
@@ -265,10 +265,14 @@ def test_a_frame_is_for_one_number_on_a_line_and_at_most_128_columns():
 
 
 CASES = {
-    "periodic": (2, {"space": Periodic(24)}, ("one number on a Line", "Periodic", "True or False")),
+    "periodic": (
+        2,
+        {"space": Periodic(24)},
+        ("one number on a Line", "Periodic", "'raw' or 'learned'"),
+    ),
     "product": (2, {"space": Product([Line(), Line()])}, ("one number on a Line", "Product")),
-    "wide": (129, {}, ("129 columns", "at most 128", "True or False")),
-    "own": (2, {"encoder": nn.Linear(2, 3)}, ("your own", "MovingFrame", "True or False")),
+    "wide": (129, {}, ("129 columns", "at most 128", "'raw' or 'learned'")),
+    "own": (2, {"encoder": nn.Linear(2, 3)}, ("your own", "MovingFrame", "'raw' or 'learned'")),
 }
 
 
@@ -283,7 +287,7 @@ def no_frame(request):
 
 def test_frame_is_refused_in_one_sentence_where_there_is_none(no_frame):
     rows, settings, words = no_frame
-    with pytest.raises(ValueError, match=r"^coordinates is 'frame'") as caught:
+    with pytest.raises(ValueError, match=r"^coordinates is 'moving-frame'") as caught:
         model_of(*rows, **settings, coordinates="moving-frame")
     message = str(caught.value)
     assert message.endswith(".")

@@ -285,7 +285,7 @@ def test_the_order_of_the_rows_does_not_matter():
 def test_very_many_rows_are_thinned_from_everywhere(monkeypatch):
     u = torch.linspace(-1, 1, 40_000, dtype=torch.float64)[:, None]
     x = 5 * u + drawn(40_000, 1)
-    monkeypatch.setattr(windows, "MOST_ROWS", 5000)
+    monkeypatch.setattr(windows, "MAX_WINDOW_FIT_ROWS", 5000)
     layer = fitted(x, u)
     assert (layer.places[0].item(), layer.places[-1].item()) == (-1, 1)
     found = layer(x[::8].float(), u[::8].float())

@@ -118,8 +118,8 @@ class TestSearch:
         assert search.score(world.x, world.y) <= 1
 
     def test_it_can_be_cloned(self):
-        search = CIDASearch(CIDAClassifier(), {"lambda_d": [1.0]}, "peers")
-        assert clone(search).validator == "peers"
+        search = CIDASearch(CIDAClassifier(), {"lambda_d": [1.0]}, "pairwise-agreement")
+        assert clone(search).validator == "pairwise-agreement"
 
 
 class TestExpectedAccuracy:

@@ -71,7 +71,7 @@ def test_at_first_or_where_all_have_one_index_it_is_batch_norm(spread):
 
 
 def test_a_straight_drift_of_mean_and_spread_is_taken_out(monkeypatch):
-    monkeypatch.setattr(norm, "RIDGE", 0.0)
+    monkeypatch.setattr(norm, "RIDGE_PENALTY", 0.0)
     layer, trend = some_layers(channels=1, index_width=1)
     index = torch.linspace(-1, 1, 2000).double()[:, None]
     h = 3 * index[:, :, None, None] + torch.sqrt(2 + index)[:, :, None, None] * drawn(2000, 1, 1, 9)
@@ -90,8 +90,8 @@ def test_a_trend_too_small_for_one_batch_is_told_over_several():
         h = (0.5 * index + torch.randn(40, 1, generator=generator).double())[:, :, None, None]
         rows = trend(index)
         layer(h, rows)
-        slopes.append(torch.stack([(rows.inverse @ part)[0, 0] for part in
-                                   (layer.mean_moments, rows.moments(h[:, :, 0, 0]))]))  # fmt: skip
+        moments = (layer.mean_moments, rows.covariance_with(h[:, :, 0, 0]))
+        slopes.append(torch.stack([(rows.inverse @ part)[0, 0] for part in moments]))
     remembered, own = torch.stack(slopes[20:]).std(0)
     assert remembered < own / 2
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.selection.source_ranges import nearest_source_third, order_sources_by_target_distance
+from cida.selection.source_ranges import nearest_source_third, split_source_thirds
 from cida.spaces import Line, Periodic
 
 
@@ -26,10 +26,8 @@ def test_rows_that_lack_a_label_inside_the_source_change_nothing():
     holes = labelled.clone()
     holes[[3, 10, 20]] = False
     space = Line().fit(u)
-    kept = [
-        row for row in order_sources_by_target_distance(space, u, labelled).tolist() if holes[row]
-    ]
-    assert order_sources_by_target_distance(space, u, holes).tolist() == kept
+    kept = [row for row in torch.cat(split_source_thirds(space, u, labelled)) if holes[row]]
+    assert torch.cat(split_source_thirds(space, u, holes)).tolist() == kept
 
 
 @settings(deadline=None, max_examples=25)

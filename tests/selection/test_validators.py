@@ -85,7 +85,7 @@ class TestEveryValidator:
 
 
 class TestOrder:
-    @pytest.mark.parametrize("name", ["consensus", "carried-labels"])
+    @pytest.mark.parametrize("name", ["consensus", "propagated-labels"])
     def test_runs_are_put_in_the_order_of_their_accuracy(self, name, field, candidates):
         scores = get_validator(name)(field, candidates)
         assert np.corrcoef(scores, np.arange(12))[0, 1] > 0.97
@@ -99,11 +99,11 @@ class TestOrder:
         z = np.zeros((len(truth), 1))
         several = [CandidateOutputs(wrong, z, 0.0)] * 4 + [CandidateOutputs(good, z, 0.0)]
         assert get_validator("consensus")(field, several).argmax() == 4
-        assert get_validator("peers")(field, several).argmax() != 4
+        assert get_validator("pairwise-agreement")(field, several).argmax() != 4
 
 
 class TestMargin:
-    @pytest.mark.parametrize("name", ["consensus", "carried-labels"])
+    @pytest.mark.parametrize("name", ["consensus", "propagated-labels"])
     def test_runs_that_differ_in_nothing_need_no_margin(self, name, field, candidates):
         assert get_validator(name).margin(field, candidates[0], candidates[0]) == 0
 
@@ -111,11 +111,11 @@ class TestMargin:
         one, other = candidates[2], candidates[8]
         differ = (one.predictions != other.predictions)[field.is_target].mean()
         expected = 2 * np.sqrt(differ / field.is_target.sum())
-        found = get_validator("carried-labels").margin(field, one, other)
+        found = get_validator("propagated-labels").margin(field, one, other)
         assert found == pytest.approx(expected)
 
     def test_equally_good_runs_rarely_differ_by_more(self, field):
-        validator = get_validator("carried-labels")
+        validator = get_validator("propagated-labels")
         several = runs(WORLD, field, [0.9] * 30, seed=5)
         scores = validator(field, several)
         beyond = [
@@ -129,7 +129,7 @@ class TestAgainstTheirFormulas:
     def test_information_maximisation(self, field, candidates):
         p = candidates[3].outputs[field.is_target]
         expected = entropy(p.mean(0)) - entropy(p, axis=1).mean()
-        found = get_validator("information-maximisation")(field, candidates)[3]
+        found = get_validator("information-maximization")(field, candidates)[3]
         assert found == pytest.approx(expected)
 
     def test_soft_neighbourhood_density_of_equal_rows_is_the_log_of_their_number(self, field):
@@ -137,7 +137,7 @@ class TestAgainstTheirFormulas:
             np.tile([0.3, 0.7], (len(field), 1)), np.zeros((len(field), 1)), 0.0
         )
         rows = min(1500, int(field.is_target.sum()))
-        found = get_validator("soft-neighbourhood-density")(field, [same])[0]
+        found = get_validator("soft-neighborhood-density")(field, [same])[0]
         assert found == pytest.approx(np.log(rows - 1))
 
     def test_importance_weights_of_an_encoding_that_says_nothing_are_even(self, field, candidates):
@@ -152,7 +152,7 @@ class TestAgainstTheirFormulas:
     def test_peers_of_two_runs_is_how_far_they_agree(self, field, candidates):
         pair = [candidates[0], candidates[9]]
         agree = (pair[0].predictions == pair[1].predictions)[field.is_target].mean()
-        assert get_validator("peers")(field, pair) == pytest.approx([agree, agree])
+        assert get_validator("pairwise-agreement")(field, pair) == pytest.approx([agree, agree])
 
     def test_neighbours_of_labels_that_are_a_smooth_function_of_x_agree(self, field):
         x = field.x.numpy()
@@ -160,7 +160,7 @@ class TestAgainstTheirFormulas:
         noise = np.eye(2)[np.random.default_rng(0).integers(0, 2, len(x))]
         z = np.zeros((len(x), 1))
         both = [CandidateOutputs(smooth, z, 0.0), CandidateOutputs(noise, z, 0.0)]
-        found = get_validator("neighbour-agreement")(field, both)
+        found = get_validator("neighbor-agreement")(field, both)
         assert found[0] > 0.95
         assert 0.4 < found[1] < 0.6
 
@@ -184,7 +184,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="cannot be"):
             get_validator("leave-range-out")(field, [replace(candidates[0], refit=None)])
 
-    @pytest.mark.parametrize("name", ["soft-neighbourhood-density", "information-maximisation"])
+    @pytest.mark.parametrize("name", ["soft-neighborhood-density", "information-maximization"])
     def test_probabilities_of_numbers_are_refused(self, name, field, candidates):
         numbers = replace(field, y=field.y.float()[:, None])
         with pytest.raises(ValueError, match="y holds numbers"):

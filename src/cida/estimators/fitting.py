@@ -341,7 +341,7 @@ class Fitter:
 
 def _registry_name(validator: Validator) -> str:
     names = (name for name, kind in VALIDATORS.items() if type(validator) is kind)
-    return next(names, type(validator).__name__)
+    return next(names, validator.name)
 
 
 def make_candidate(

@@ -13,15 +13,15 @@ __all__ = ["Calibration", "ExpectedScore", "calibrate", "expected_scores_by_cell
 
 Array = np.ndarray[Any, Any]
 
-# Where the carried labels' trial comes to less than the first, they say nothing of a run's
-# accuracy; from the second on they say all. Set on the worlds plane, noisy index and ladder.
+# Below the first reliability the propagated labels count nothing, from the second on fully. Set on
+# plane, noisy index and ladder.
 RELIABILITY_RANGE = (0.6, 0.8)
-INTERVAL_STD_ERRORS = (
-    1.5  # either side; beyond what was checked errors have longer tails than a normal's
-)
-MIN_STD_ERROR = 0.04  # of an estimate, whatever the rest says; set as RELIABLE was
-MIN_ROWS_PER_CELL = 10  # of a cell
-N_CALIBRATION_PARTS = 4  # of the range left out, to see how much the error differs inside it
+# The half-width of an interval. Errors outside the calibrated range have longer tails than a normal
+# distribution.
+INTERVAL_STD_ERRORS = 1.5
+MIN_STD_ERROR = 0.04  # of any estimate; set on the same data
+MIN_ROWS_PER_CELL = 10
+N_CALIBRATION_PARTS = 4  # of the range left out, between which the error is compared
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class ExpectedScore:
     is_within_calibration : bool
         Whether the cell is no farther from the source than the range on which the estimate was
         checked.
+    metric : str
+        Name of the metric; always "accuracy".
     """
 
     lo: float | list[float]
@@ -54,6 +56,7 @@ class ExpectedScore:
     high: float
     n: int
     is_within_calibration: bool
+    metric: str = "accuracy"
 
 
 @dataclass(frozen=True)

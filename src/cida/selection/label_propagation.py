@@ -1,4 +1,4 @@
-"""Source labels carried along the index, by ways that the source itself vouches for."""
+"""Source labels propagated along the index, weighted by trials inside the source."""
 
 from __future__ import annotations
 
@@ -18,33 +18,31 @@ from cida.kernel_ridge import (
     reduce_columns,
     squared_distances,
 )
-from cida.selection.source_ranges import order_sources_by_target_distance
+from cida.selection.source_ranges import split_source_thirds
 from cida.spaces import Space
 
 __all__ = ["PropagatedLabels", "Propagation", "propagate_labels"]
 
 Array = np.ndarray[Any, Any]
 
-MAX_KERNEL_ROWS = 1000  # rows that a kernel learns from: it has as many entries as they have pairs
-MAX_STAGE_ROWS = 400  # of a stage of a walk
-N_STAGES = 20  # of a walk to the farthest target
-MIN_PROPAGATION_SOURCE_ROWS = (
-    60  # fewer cannot be parted into a range to learn and one to ask about
-)
-# How fast a way loses its say with its error in the trial, in shares of the blind error. Chosen
-# among 0.05, 0.1, 0.2 and 0.4 (all did nearly alike) on the worlds plane, noisy index and ladder.
+MAX_KERNEL_ROWS = 1000  # training rows of a kernel: its matrix grows with their square
+MAX_STAGE_ROWS = 400  # training rows of one stage of a stepwise propagation
+N_STAGES = 20  # of a stepwise propagation to the farthest target
+MIN_PROPAGATION_SOURCE_ROWS = 60  # fewer cannot be split into a range to learn and one to predict
+# How fast the weight of a propagation falls with its error in the trial, as a share of the marginal
+# error. Chosen among 0.05, 0.1, 0.2 and 0.4 (all about equal) on plane, noisy index and ladder.
 WEIGHT_TEMPERATURE = 0.05
-MIN_TRIAL_GAIN = 0.05  # over the blind error, for a trial to say anything
-MIN_PROPAGATION_WEIGHT = 0.02
+MIN_TRIAL_GAIN = 0.05  # over the marginal error, below which a trial is not conclusive
+MIN_PROPAGATION_WEIGHT = 0.02  # propagations of smaller weight are dropped
 
 
 @dataclass(frozen=True)
 class Propagation:
-    """One way to carry labels: in which coordinates, and at once or in steps along u.
+    """One way to propagate labels: in which coordinates, and at once or stepwise along u.
 
-    ``error`` is its mean squared error on the source range nearest to the target, learned from
-    the rest, and ``right`` the share of that range whose class it gets right (0 of numbers);
-    ``say`` is its weight among all ways.
+    ``mse`` is its mean squared error on the source range nearest to the target, learned from the
+    rest, and ``accuracy`` the share of that range whose class it gets right (0 for numbers);
+    ``weight`` is its weight among all propagations.
     """
 
     coordinates: CoordinateMode
@@ -56,13 +54,13 @@ class Propagation:
 
 @dataclass(frozen=True)
 class PropagatedLabels:
-    """What the source labels become when they are carried to each row.
+    """The source labels propagated to each row, by several propagations.
 
-    ``labels`` has a line for each way and a column for each row, ``sure`` how sure each is, from 0
-    to 1. ``blind`` is the error of the mean of all labels, ``classes`` how many there are (1 of
-    numbers). ``wide`` says whether the trial was
-    across a gap; else nothing held across one, and the source next to the hidden range was learned
-    from too.
+    ``labels`` has a line for each propagation and a column for each row, and ``confidence`` has
+    values from 0 to 1 of the same shape. ``marginal_error`` is the error of the mean label,
+    ``n_classes`` the number of classes (1 for numbers). ``holds_across_gap`` says whether the trial
+    left a gap between the rows learned from and those predicted; if no propagation beats the mean
+    label across a gap, the source next to the hidden range is learned from too.
     """
 
     propagations: tuple[Propagation, ...]
@@ -74,14 +72,14 @@ class PropagatedLabels:
 
     @property
     def reliability(self) -> float:
-        """``1 - error / blind`` of the best way in its trial: 0 is as good as the mean label."""
-        return max(0.0, 1 - min(way.mse for way in self.propagations) / self.marginal_error)
+        """``1 - mse / marginal_error`` of the best propagation: 0 is as good as the mean label."""
+        return max(0.0, 1 - min(each.mse for each in self.propagations) / self.marginal_error)
 
     def agreement(self, predicted: Array) -> tuple[Array, Array]:
-        """How far each row's prediction agrees with what was carried to it, and how sure that is.
+        """How far each row's prediction agrees with the propagated labels, and the row's weight.
 
-        Class numbers agree or not; numbers by ``1 - (difference)^2 / V[y]``. Ways count by their
-        say and by how sure they are of the row.
+        Classes agree or not; numbers by ``1 - (difference)^2 / V[y]``. Propagations are weighted by
+        their weight and by their confidence in the row.
         """
         weights = self._weights * self.confidence
         total_weight = weights.sum(0)
@@ -90,20 +88,18 @@ class PropagatedLabels:
         ), total_weight
 
     def implied_accuracy(self, predicted: Array) -> tuple[float, float]:
-        """The accuracy a of class numbers that agree with the carried ones as often as they do.
+        """The accuracy a of predicted classes that their agreement with the labels implies.
 
-        ``agreement = a r + (1 - a) (1 - r) / (K - 1)`` for K classes, carried labels that are
-        right with the share r of their trial, and errors that have nothing to do with each other.
-        The mean over ways by their say, and the deviation between them.
+        ``agreement = a r + (1 - a) (1 - r) / (K - 1)`` for K classes, propagated labels of the
+        accuracy r of their trial, and independent errors. The weighted mean over propagations, and
+        the standard deviation between them.
         """
         estimates = []
         for propagation, agreement in zip(
             self.propagations, self._agreement_by_propagation(predicted).mean(1), strict=True
         ):
             chance = (1 - propagation.accuracy) / max(1, self.n_classes - 1)
-            is_informative = (
-                propagation.accuracy > chance
-            )  # else nothing can be told, and the agreement stands
+            is_informative = propagation.accuracy > chance  # otherwise the agreement itself is used
             estimates.append(
                 (agreement - chance) / (propagation.accuracy - chance)
                 if is_informative
@@ -115,9 +111,9 @@ class PropagatedLabels:
         return mean, float(np.sqrt(np.average((implied - mean) ** 2, weights=weights)))
 
     def accuracy_on_agreement(self, predicted: Array, is_correct: Array) -> float:
-        """The share that is right of the rows whose class is predicted as it was carried."""
+        """The accuracy on the rows whose predicted class is the propagated one."""
         weight = (self._weights * self._agreement_by_propagation(predicted)).sum(0)
-        # One more that is right: of no row at all nothing is known against it.
+        # One more row counts as correct, so that without any such row the accuracy is 1.
         return float(((weight * is_correct).sum() + 1) / (weight.sum() + 1))
 
     def select_rows(self, rows: Array) -> PropagatedLabels:
@@ -126,7 +122,7 @@ class PropagatedLabels:
 
     @property
     def _weights(self) -> Array:
-        return np.array([way.weight for way in self.propagations])[:, None]
+        return np.array([each.weight for each in self.propagations])[:, None]
 
     def _agreement_by_propagation(self, predicted: Array) -> Array:
         if np.issubdtype(self.labels.dtype, np.integer):
@@ -138,14 +134,14 @@ class PropagatedLabels:
 def propagate_labels(
     space: Space, x: Tensor, y: Tensor, u: Tensor, labelled: Tensor
 ) -> PropagatedLabels:
-    """Carries the labels of the source rows to all rows, by several ways at once.
+    """Propagate the labels of the source rows to all rows, in several ways at once.
 
-    Each way is a kernel ridge regression in coordinates that are fitted to x and u alone
-    (`coordinate_candidates`): at once, or in steps along u from near to far, each step learning
-    from the labels of the last. **Leave-range-out** gives each way its say: the third of the
-    source that is nearest to the target is hidden and predicted from the third that is farthest;
-    with an error e, where the best way has e0 and the mean label b, a way has the say
-    ``exp(-(e - e0) / 0.05 b)``. No label of the target is read, and none of the networks asked.
+    Each propagation is a kernel ridge regression in coordinates that are fitted to x and u alone
+    (`coordinate_candidates`): at once, or stepwise along u from near to far, each step learning
+    from the labels of the step before. **Leave-range-out** sets the weights: the third of the
+    source nearest to the target is hidden and predicted from the farthest third; with an error e,
+    where the best propagation has e0 and the mean label b, the weight is
+    ``exp(-(e - e0) / 0.05 b)``. No target label is read, and no network is used.
     """
     trial = _Trial.from_rows(space, x, y, u, labelled)
     candidates = list(trial.candidates())
@@ -156,19 +152,19 @@ def propagate_labels(
     holds_across_gap = _beats_marginal(
         min((far.squared_errors for far, _ in results.values()), key=np.mean), marginal_errors
     )
-    # A walk that does not hold across a gap in the source does not hold to the farthest target.
+    # A stepwise propagation that fails across a gap in the source fails to the farthest target.
     selected = {key: both[not (holds_across_gap or key[1])] for key, both in results.items()}
     min_error, marginal_error = (
         min(result.mse for result in selected.values()),
         float(marginal_errors.mean()),
     )
     propagated, propagations = [], []
-    for key, seen, walks in candidates:
-        answer = selected[key]
-        weight = float(np.exp((min_error - answer.mse) / (WEIGHT_TEMPERATURE * marginal_error)))
+    for key, transformed, stepwise in candidates:
+        result = selected[key]
+        weight = float(np.exp((min_error - result.mse) / (WEIGHT_TEMPERATURE * marginal_error)))
         if weight >= MIN_PROPAGATION_WEIGHT:
-            propagations.append(Propagation(*key, answer.mse, answer.accuracy, weight))
-            propagated.append(trial.propagate(seen, walks))
+            propagations.append(Propagation(*key, result.mse, result.accuracy, weight))
+            propagated.append(trial.propagate(transformed, stepwise))
     labels, confidence = (np.stack(each) for each in zip(*propagated, strict=True))
     return PropagatedLabels(
         tuple(propagations),
@@ -181,7 +177,7 @@ def propagate_labels(
 
 
 def _beats_marginal(errors: Array, marginal_errors: Array) -> bool:
-    """Whether it is better than the mean label, beyond chance and by more than a trifle."""
+    """Whether it is better than the mean label, by two standard errors and a minimal gain."""
     gain = marginal_errors - errors
     two_std_errors = 2 * gain.std() / np.sqrt(len(gain))
     return bool(gain.mean() > max(two_std_errors, MIN_TRIAL_GAIN * marginal_errors.mean()))
@@ -189,7 +185,7 @@ def _beats_marginal(errors: Array, marginal_errors: Array) -> bool:
 
 @dataclass(frozen=True)
 class _TrialResult:
-    """The squared error of each hidden row, and the share whose class is right."""
+    """The squared error of each hidden row, and the accuracy of the predicted classes."""
 
     squared_errors: Array
     accuracy: float
@@ -217,19 +213,23 @@ class _Trial:
         source_rows = labelled.nonzero()[:, 0]
         if len(source_rows) < MIN_PROPAGATION_SOURCE_ROWS or len(source_rows) == len(x):
             raise ValueError(
-                f"there are {len(source_rows)} labelled rows among {len(x)}; to carry labels "
-                "along the "
-                f"index takes at least {MIN_PROPAGATION_SOURCE_ROWS}, and unlabelled rows to "
-                "carry them to."
+                f"there are {len(source_rows)} labelled rows among {len(x)}; propagating labels "
+                f"along the index takes at least {MIN_PROPAGATION_SOURCE_ROWS}, and unlabelled "
+                "rows."
             )
         has_classes = not y.is_floating_point()
         label_matrix = make_label_matrix(y)
-        order = order_sources_by_target_distance(space, u, labelled).numpy()
-        third = len(order) // 3
-        thirds = (order[:third], order[third:-third], order[-third:])
+        near, middle, far = (r.numpy() for r in split_source_thirds(space, u, labelled))
         flat = reduce_columns(x.flatten(1))
         return cls(
-            space, flat, space.embed(u), u, labelled.numpy(), label_matrix, thirds, has_classes
+            space,
+            flat,
+            space.embed(u),
+            u,
+            labelled.numpy(),
+            label_matrix,
+            (near, middle, far),
+            has_classes,
         )
 
     @property
@@ -240,7 +240,7 @@ class _Trial:
         return errors
 
     def candidates(self) -> Iterator[tuple[tuple[CoordinateMode, bool], Array, bool]]:
-        """Each way's name, x in its coordinates, and whether it walks."""
+        """Each propagation's key, x in its coordinates, and whether it is stepwise."""
         width = self.index.shape[1]
         for mode, fit in coordinate_candidates(self.space, self.x.shape[1], width).items():
             transformed = (
@@ -250,7 +250,7 @@ class _Trial:
                 yield (mode, stepwise), transformed.double().numpy(), stepwise
 
     def evaluate(self, transformed: Array, stepwise: bool) -> tuple[_TrialResult, _TrialResult]:
-        """What is said of the hidden rows: learned from afar, and from all the rest."""
+        """The results on the hidden rows: learned from the farthest third, and from all others."""
         hidden, middle, far = self.thirds
         near = np.concatenate([far, middle])
         return (
@@ -261,14 +261,14 @@ class _Trial:
     def _evaluate_split(
         self, transformed: Array, train_rows: Array, test_rows: Array, stepwise: bool
     ) -> _TrialResult:
-        """The hidden rows are the last of those asked about."""
+        """The hidden rows are the last of the test rows."""
         truth = self.label_matrix[self.thirds[0]]
         predicted = self._predict(transformed, train_rows, test_rows, stepwise)[-len(truth) :]
         accuracy = (predicted.argmax(1) == truth.argmax(1)).mean() if self.has_classes else 0.0
         return _TrialResult(((predicted - truth) ** 2).sum(1), float(accuracy))
 
     def propagate(self, transformed: Array, stepwise: bool) -> tuple[Array, Array]:
-        """The label of every row, a class number or a number, and how sure it is."""
+        """The label of every row, a class or a number, and the confidence in it."""
         source_rows = np.flatnonzero(self.labelled)
         target_rows = np.flatnonzero(~self.labelled)
         values = self.label_matrix.copy()
@@ -297,13 +297,13 @@ class _Trial:
 
     @property
     def _step_size(self) -> float:
-        """A stage of the way to the farthest target, in the metric of the space."""
+        """The length of a stage on the way to the farthest target, in the metric of the space."""
         sources, targets = (self.u[torch.from_numpy(r)] for r in (self.labelled, ~self.labelled))
         return float(self.space.distance_to_set(targets, sources).max()) / N_STAGES
 
     @property
     def _neighbor_radius(self) -> float:
-        """How near in the embedded index rows are that learn from each other: a few stages."""
+        """The radius in the embedded index within which rows learn from each other."""
         std = float(self.index.double().var(0).sum()) ** 0.5
         return float(3 * 3**0.5 * std / N_STAGES)
 
@@ -311,10 +311,10 @@ class _Trial:
 def _propagate_stepwise(
     x: Array, index: Array, distance: Array, label_matrix: Array, step: float, radius: float
 ) -> Array:
-    """Labels of rows at a distance above 0, stage by stage from those at 0.
+    """Propagate labels from rows at distance 0 to all others, stage by stage.
 
-    A row learns from those that are near it in u as well as in x. What is passed on from stage to
-    stage is the most likely class; what is given back is how likely each was.
+    A row learns from rows that are near it in u as well as in x. Stages pass on the most likely
+    class; the result is the fitted value of each class.
     """
     hard_labels, soft_labels = label_matrix.copy(), label_matrix.copy()
     is_done = distance == 0
@@ -340,7 +340,7 @@ def _propagate_stepwise(
 
 
 def _nearest_rows(index: Array, train_rows: Array, query_index: Array) -> Array:
-    """The known rows nearest in u to some of those asked about, as many as a kernel takes."""
+    """The training rows nearest in u to a sample of the queries, at most 400."""
     sampled_queries = query_index[evenly_spaced(len(query_index), 50).numpy()]
     order = squared_distances(index[train_rows], sampled_queries).min(1).argsort(kind="stable")
     return np.sort(train_rows[order[:MAX_STAGE_ROWS]])

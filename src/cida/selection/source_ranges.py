@@ -1,4 +1,4 @@
-"""The range of the source to leave out: the one nearest to the target."""
+"""Thirds of the source by their distance to the target, for leave-range-out trials."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from torch import Tensor
 from cida.indexing import subsample
 from cida.spaces import Space
 
-__all__ = ["nearest_source_third", "order_sources_by_target_distance"]
-
-HIDDEN_SHARE = 1 / 3
+__all__ = ["nearest_source_third", "split_source_thirds"]
 
 
-def order_sources_by_target_distance(space: Space, u: Tensor, labelled: Tensor) -> Tensor:
-    """The source rows, those nearest to the target first."""
+def split_source_thirds(space: Space, u: Tensor, labelled: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The source rows nearest to the target, those in the middle, and the farthest."""
     source_rows, distance = _distances_to_target(space, u, labelled)
-    return source_rows[distance.argsort(stable=True)]
+    ordered = source_rows[distance.argsort(stable=True)]
+    third = len(ordered) // 3
+    return ordered[:third], ordered[third : len(ordered) - third], ordered[len(ordered) - third :]
 
 
 def nearest_source_third(space: Space, u: Tensor, labelled: Tensor) -> Tensor:
@@ -36,9 +36,8 @@ def nearest_source_third(space: Space, u: Tensor, labelled: Tensor) -> Tensor:
     Tensor of bool
         True for the rows of that third.
     """
-    ordered_sources = order_sources_by_target_distance(space, u, labelled)
     is_nearest = torch.zeros(len(u), dtype=torch.bool)
-    is_nearest[ordered_sources[: int(HIDDEN_SHARE * len(ordered_sources))]] = True
+    is_nearest[split_source_thirds(space, u, labelled)[0]] = True
     return is_nearest
 
 

@@ -51,6 +51,7 @@ class Validator(ABC):
         Whether each run is trained once more.
     """
 
+    name: ClassVar[str] = "custom"  # the key in VALIDATORS, under which a choice is recorded
     needs_classes: ClassVar[bool] = False
     needs_held_out: ClassVar[bool] = False  # source rows that no run was trained on
     needs_refit: ClassVar[bool] = False  # another training for each run
@@ -59,13 +60,19 @@ class Validator(ABC):
         self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
     ) -> Array:
         """Check the requirements and return the score of each run, in their order."""
-        name = type(self).__name__
         if self.needs_classes and not validation_set.has_classes:
-            raise ValueError(f"{name} compares probabilities of classes, and y holds numbers.")
+            raise ValueError(
+                f"validator {self.name!r} compares class probabilities, and y holds numbers."
+            )
         if self.needs_held_out and not bool(validation_set.held_out.any()):
-            raise ValueError(f"{name} needs source rows that no run was trained on; hold some out.")
+            raise ValueError(
+                f"validator {self.name!r} needs source rows that no run was trained on; hold some "
+                "out."
+            )
         if self.needs_refit and any(each.refit is None for each in candidates):
-            raise ValueError(f"{name} trains each run again, and these runs cannot be.")
+            raise ValueError(
+                f"validator {self.name!r} trains each run again, and these runs cannot be."
+            )
         return np.asarray(self.scores(validation_set, candidates), dtype=np.float64)
 
     @abstractmethod
@@ -89,6 +96,8 @@ class PropagatedLabelAgreement(Validator):
     the runs do, they order the runs by accuracy, however often they err.
     """
 
+    name = "propagated-labels"
+
     def scores(
         self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
     ) -> list[float]:
@@ -106,6 +115,8 @@ class PairwiseAgreement(Validator):
     It fails where most runs are wrong in the same way.
     """
 
+    name = "pairwise-agreement"
+
     def scores(
         self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
     ) -> Array:
@@ -122,6 +133,8 @@ class Consensus(Validator):
     agreement of runs k and j on the target rows. The other runs count as far as the propagated
     labels support them: their common view is finer than that of labels propagated by a kernel.
     """
+
+    name = "consensus"
 
     def scores(
         self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
@@ -151,6 +164,7 @@ class LeaveRangeOut(Validator):
     run.
     """
 
+    name = "leave-range-out"
     needs_refit = True
 
     def scores(
@@ -166,6 +180,7 @@ class ImportanceWeighted(Validator):
     ratio of the densities of z comes from a logistic regression that tells target from source.
     """
 
+    name = "importance-weighted"
     needs_held_out = True
 
     def scores(
@@ -195,6 +210,7 @@ class SoftNeighborhoodDensity(Validator):
     neighbourhood.
     """
 
+    name = "soft-neighborhood-density"
     needs_classes = True
     temperature = 0.05
     max_rows = 1500
@@ -219,6 +235,7 @@ class SoftNeighborhoodDensity(Validator):
 class InformationMaximization(Validator):
     """``H(mean p) - mean H(p)`` over target rows: certain of each row, all classes in use."""
 
+    name = "information-maximization"
     needs_classes = True
 
     def scores(
@@ -235,6 +252,7 @@ class NeighborAgreement(Validator):
     nearest other cell. It detects labels that jump, not those that turn slowly.
     """
 
+    name = "neighbor-agreement"
     n_cells = 20
     max_rows_per_cell = 300  # of a cell
 
@@ -283,6 +301,8 @@ class NeighborAgreement(Validator):
 class LowestSourceLoss(Validator):
     """Minus the last prediction loss on the source: it uses the source only."""
 
+    name = "lowest-loss"
+
     def scores(
         self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
     ) -> list[float]:
@@ -292,6 +312,8 @@ class LowestSourceLoss(Validator):
 class LastRun(Validator):
     """The run that was made last: no choice at all."""
 
+    name = "last"
+
     def scores(
         self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
     ) -> list[float]:
@@ -299,16 +321,19 @@ class LastRun(Validator):
 
 
 VALIDATORS: dict[str, type[Validator]] = {
-    "consensus": Consensus,
-    "carried-labels": PropagatedLabelAgreement,
-    "peers": PairwiseAgreement,
-    "leave-range-out": LeaveRangeOut,
-    "importance-weighted": ImportanceWeighted,
-    "soft-neighbourhood-density": SoftNeighborhoodDensity,
-    "information-maximisation": InformationMaximization,
-    "neighbour-agreement": NeighborAgreement,
-    "lowest-loss": LowestSourceLoss,
-    "last": LastRun,
+    validator.name: validator
+    for validator in (
+        Consensus,
+        PropagatedLabelAgreement,
+        PairwiseAgreement,
+        LeaveRangeOut,
+        ImportanceWeighted,
+        SoftNeighborhoodDensity,
+        InformationMaximization,
+        NeighborAgreement,
+        LowestSourceLoss,
+        LastRun,
+    )
 }
 
 

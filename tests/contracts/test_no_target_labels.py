@@ -15,14 +15,13 @@ from cida import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
 from cida.data import IndexedDataset
 from cida.datasets import make_drifting_regression, make_rotating_moons
 from cida.discriminators import DISCRIMINATORS
-from cida.experiments.circle_sine.toy_tasks import ToyTaskData
 from cida.experiments.real_tables.table_tasks import TableTaskData
 from cida.experiments.registry import EXPERIMENTS
 from cida.experiments.rotating_mnist.rotating_dataset import Digits
 from cida.experiments.rotating_mnist.rotating_tasks import RotatingTaskData
 from cida.experiments.selection.model_bank import SelectionTaskData
 from cida.experiments.spec import build_recipes
-from cida.experiments.worlds.synthetic_tasks import SyntheticTaskData
+from cida.experiments.task_data import SyntheticTaskData
 from cida.games import GAMES
 from cida.selection.validators import VALIDATORS
 
@@ -76,7 +75,9 @@ class TestEstimators:
 
         assert_equal(*twice(fit))
 
-    @pytest.mark.parametrize("mode", ["auto", "frame", "axes", "windows", True, False])
+    @pytest.mark.parametrize(
+        "mode", ["auto", "raw", "windows", "moving-frame", "principal-axes", "learned"]
+    )
     def test_every_choice_of_coordinates(self, mode):
         def fit(y):
             model = CIDAClassifier(coordinates=mode, proximity=0.5, **QUICK)
@@ -136,14 +137,14 @@ class TestSelection:
 
 def poisoned_sample(sample):
     """The same data as a benchmark draws it, with the target's truth replaced."""
-    if isinstance(sample, ToyTaskData | SyntheticTaskData):
+    if isinstance(sample, SyntheticTaskData):
         world = sample.data
-        return replace(sample, world=replace(world, y=poisoned(world.y, world.source)))
+        return replace(sample, data=replace(world, y=poisoned(world.y, world.source)))
     if isinstance(sample, TableTaskData):
         return replace(sample, y=poisoned(sample.y, sample.source_mask))
     if isinstance(sample, SelectionTaskData):
         wrong = replace(sample.scored_rows, y=(sample.scored_rows.y + 1) % 2)
-        return replace(sample, scored=wrong)
+        return replace(sample, scored_rows=wrong)
     assert isinstance(sample, RotatingTaskData)
     digits = sample.training_digits
     rows = sample.training_dataset()
@@ -151,7 +152,7 @@ def poisoned_sample(sample):
     target = rows.x[~rows.labelled].unique()  # which digits are only ever seen in the target
     labels[target] = (labels[target] + 1) % 10
     wrong = Digits(sample.scored_digits.images, (sample.scored_digits.labels + 1) % 10)
-    return replace(sample, train_digits=Digits(digits.images, labels), scored_digits=wrong)
+    return replace(sample, training_digits=Digits(digits.images, labels), scored_digits=wrong)
 
 
 # Experiments that need no download; those on tables share their samples with the bank's.
@@ -159,8 +160,8 @@ EMBEDDED = ("circle", "sine", "rotating-digits", "worlds", "moments", "selection
 BENCHMARKS = [
     benchmark
     for name in EMBEDDED
-    for benchmark in EXPERIMENTS[name]
-    if benchmark.download_name is None
+    for benchmark in EXPERIMENTS[name].tasks
+    if benchmark.download is None
 ]
 
 
@@ -171,7 +172,7 @@ def test_every_experiment(benchmark):
     known = build_recipes(benchmark, preset)
     recipe = known.get("default") or known.get("histogram") or next(iter(known.values()))
     recipe = recipe.with_settings(steps=6)
-    sample = benchmark.draw(113, benchmark.presets[preset].protocol)
+    sample = benchmark.draw_data(113, benchmark.presets[preset].protocol)
     models = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
@@ -184,7 +185,7 @@ def test_every_experiment(benchmark):
 
 def test_poison_would_be_noticed():
     """An oracle does read the labels of the target, and so comes out different."""
-    benchmark = EXPERIMENTS["circle"][0]
+    benchmark = EXPERIMENTS["circle"].tasks[0]
     recipe = build_recipes(benchmark, "best")["oracle"].with_settings(steps=6)
     sample = benchmark.draw_data(113, "points")
     models = [recipe.build_model(113), recipe.build_model(113)]
