@@ -31,7 +31,6 @@ from cida.networks import is_stochastic
 from cida.networks.builders import Stochastic, build_encoder, build_predictor
 from cida.policy import Plan
 from cida.selection import (
-    VALIDATORS,
     CandidateOutputs,
     ValidationSet,
     Validator,
@@ -312,7 +311,7 @@ class Fitter:
         # Of runs that chance alone may tell apart the first is kept: no choice, no harm.
         margin = validator.margin(validation_set, candidates[0], candidates[best])
         kept = best if scores[best] - scores[0] > margin else 0
-        return games[kept], Selection(_registry_name(validator), tuple(scores.tolist()), kept)
+        return games[kept], Selection(validator.name, tuple(scores.tolist()), kept)
 
     def is_stochastic(self, game: Game) -> bool:
         """Whether a player is probabilistic."""
@@ -337,11 +336,6 @@ class Fitter:
         if validation_set.has_classes:
             return float((predicted.argmax(1) == truth).mean())
         return -float(((predicted - truth) ** 2).mean())
-
-
-def _registry_name(validator: Validator) -> str:
-    names = (name for name, kind in VALIDATORS.items() if type(validator) is kind)
-    return next(names, validator.name)
 
 
 def make_candidate(
