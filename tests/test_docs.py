@@ -21,12 +21,16 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import matplotlib as mpl
 import pytest
 
-from cida.cli import VERBS, main
+from cida.cli import main
+from cida.cli.app import find_commands
 from cida.estimators import schedule, table_networks
+from cida.experiments.commands import Reproduce
+from cida.experiments.reproduce import ReproduceRun
 from cida.training import seeded
 
 ROOT = Path(__file__).parents[1]
@@ -262,21 +266,26 @@ def test_a_fence_says_what_it_holds_and_a_block_that_is_not_run_why(page):
             assert len(block.reason.split()) >= 2, f"{block.where}: a reason is a few words"
 
 
-def leaves(verbs):
-    for verb in verbs.values():
-        yield from leaves(verb.verbs) if hasattr(verb, "verbs") else [verb]
+def commands():
+    """The class of every command, those of groups included."""
+    for entry_point in find_commands().values():
+        command = entry_point.load()
+        members = get_args(get_type_hints(command).get("command"))
+        yield from members or [command]
 
 
-def only_check(verb, console):
+def only_check(command, console):
     """In the place of `run`: methods, presets and tasks are known, and nothing is done."""
-    getattr(verb, "_check", bool)()
+    if isinstance(command, Reproduce):
+        command = ReproduceRun(**vars(command))
+    getattr(command, "_check", bool)()
     return 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_every_line_of_cida_is_one_that_the_command_line_reads(page, folder, monkeypatch, capsys):
-    for verb in leaves(VERBS):
-        monkeypatch.setattr(verb, "run", only_check)
+    for command in commands():
+        monkeypatch.setattr(command, "run", only_check)
     for block in blocks(page):
         for words in block.commands if block.kind in SHELL else ():
             if "cida" in words:

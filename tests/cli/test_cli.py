@@ -9,7 +9,7 @@ from rich.console import Console
 
 from cida import CidaWarning
 from cida.cli import main
-from cida.cli.output import titled_warnings
+from cida.cli.console import titled_warnings
 from cida.version import __version__
 
 

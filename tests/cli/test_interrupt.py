@@ -146,6 +146,6 @@ def test_a_download_that_is_interrupted_goes_on_later(monkeypatch, capsys):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cida.experiments.data_command.fetch", stop)
+    monkeypatch.setattr("cida.experiments.data_command.fetch_dataset", stop)
     assert main(["data", "fetch", "mnist"]) == 1
     assert "what was fetched is kept: the same command goes on" in capsys.readouterr().err

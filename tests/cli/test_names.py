@@ -12,12 +12,6 @@ from cida.selection.validators import get_validator
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("fitt", "fitt is no verb of cida; did you mean fit? known: demo, fit, predict"),
-        ("--versio", "--versio is no flag of cida; did you mean --version?"),
-        ("data lst", "lst is no verb of cida data; did you mean list? known: list, fetch"),
-        ("quux", "quux is no verb of cida; known: demo, fit"),
-        ("fit a.csv --lable x --out r", "--lable is no flag of cida fit; did you mean --label?"),
-        ("demo --first_sed 3", "--first_sed is no flag of cida demo; did you mean --first-seed?"),
         ("reproduce cirle", "NAME is 'cirle'; did you mean circle? known: circle, sine"),
         ("reproduce circle --preset pape", "preset is 'pape'; did you mean paper? known: best"),
         ("reproduce sine --protocol point", "protocol is 'point'; did you mean points? known"),
@@ -26,8 +20,6 @@ from cida.selection.validators import get_validator
         ("demo --methods pcid", "methods has pcid; did you mean pcida? known are source-only"),
         ("fit a.csv --out r --method hist", "method is 'hist'; did you mean histogram? known: au"),
         ("data fetch mnst", "NAME is 'mnst'; did you mean mnist? known data sets are mnist"),
-        ("data prepare-nsrr --study messa --root a --out b", "did you mean mesa? known: shhs"),
-        ("completion fisch", "SHELL is 'fisch'; did you mean fish? known: bash, zsh, fish."),
         ("check cida.discriminators.regression:L3", "no class in 'cida.discriminators.regression'"),
         ("check cida.discriminators.histogram:Histgram", "did you mean Histogram?"),
     ],
@@ -38,27 +30,6 @@ def test_the_nearest_name_is_told(words, told, capsys, tmp_path, monkeypatch):
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("fit a.csv --out r --steps abc", "--steps is 'abc'; it must be a whole number."),
-        ("fit a.csv --out r --steps", "--steps has no value; write --steps N."),
-        ("fit a.csv --steps=x --out r", "--steps is 'x'; it must be a whole number."),
-        ("predict r a.edf --out b --index x", "--index is 'x'; it must be a number."),
-        ("fit a.csv b.csv --out r", "'b.csv' is one word too many; cida fit takes DATA alone."),
-        ("data list mnist", "'mnist' is one word too many; cida data list takes flags alone."),
-        ("fit --out r", "DATA is missing; cida fit --help says more."),
-        ("fit --index age a.csv --out r", "DATA is missing; write it before --index, which takes"),
-        ("data simulate-sleep --out x", "--subjects N, --seed N are missing"),
-        ("demo --seeds -1", "seeds is -1; it must be at least 1."),
-    ],
-)
-def test_a_command_that_cannot_be_read_is_one_sentence(words, told, capsys):
-    assert main(words.split()) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert told in line
 
 
 def test_a_column_that_is_not_there_is_told_with_the_nearest(tmp_path, capsys):

@@ -8,8 +8,7 @@ import pytest
 from rich.table import Table
 
 from cida.cli import main
-from cida.cli.bars import download_bar, nights_bar, runs_bar, watching
-from cida.cli.output import Output, print_lines
+from cida.cli.console import Output, print_lines, progress_bar, training_progress
 
 
 @pytest.fixture(autouse=True)
@@ -56,12 +55,12 @@ def test_force_color_colours_a_pipe_and_no_more(capsys, monkeypatch):
     assert capsys.readouterr().out == "a warning\n"
 
 
-@pytest.mark.parametrize("bar", [nights_bar, runs_bar, download_bar])
-def test_there_is_no_bar(bar, capsys):
-    with bar(Output()) as progress:
+@pytest.mark.parametrize("options", [{}, {"transient": False}, {"counts_bytes": True}])
+def test_there_is_no_bar(options, capsys):
+    with progress_bar(Output(), **options) as progress:
         progress.add_task("work", total=3, completed=2)
-    with watching("training", Output()) as watchers:
-        assert watchers == ()
+    with training_progress("training", Output()) as callbacks:
+        assert callbacks == ()
     assert capsys.readouterr().out == ""
 
 
@@ -76,8 +75,9 @@ def test_a_verb_in_a_pipe_ends_with_its_path_and_draws_nothing(tmp_path, capsys)
     assert len(row.split("\t")) > 3
 
 
-def test_help_and_lists_stop_quietly_when_nobody_reads_on():
-    command = [sys.executable, "-m", "cida", "data", "list"]
+@pytest.mark.parametrize("args", [["--help"], ["data", "list"]])
+def test_help_and_lists_stop_quietly_when_nobody_reads_on(args):
+    command = [sys.executable, "-m", "cida", *args]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()  # as head does when it has its lines
     assert process.stderr.read() == b""

@@ -6,14 +6,14 @@ import importlib
 import os
 import sys
 from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cida.check import check
-from cida.cli.output import print_json
+from cida.cli.console import print_json
 from cida.errors import did_you_mean
 
 __all__ = ["Check"]
@@ -28,7 +28,7 @@ class Check:
     Example:  cida check cida:Histogram
     """
 
-    target: tyro.conf.Positional[str]
+    target: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODULE:CLASS")]
     """The class, as module:Class; modules in the current folder are found too."""
 
     json: bool = False
@@ -36,19 +36,19 @@ class Check:
 
     def run(self, console: Console) -> int:
         """Prints a line for each check; exit code 1 if one failed."""
+        from cida.check import check  # it imports torch
+
         check_results = check(_load(self.target))
         table = Table(title=f"Conformance of {self.target}")
         for name in ("check", "on", "result"):
             table.add_column(name)
         for check_result in check_results:
-            result = (
-                "[green]passed[/]"
-                if check_result.passed
-                else f"[red]{escape(check_result.failure)}[/]"
-            )
+            passed = "[green]passed[/]"
+            failure = f"[red]{escape(check_result.failure)}[/]"
+            result = passed if check_result.passed else failure
             table.add_row(check_result.check, check_result.subject, result)
         console.print(table)
-        failed = sum(not finding.passed for finding in check_results)
+        failed = sum(not one.passed for one in check_results)
         if self.json:
             result_rows = [{**asdict(one), "passed": one.passed} for one in check_results]
             print_json("check", target=self.target, failed=failed, findings=result_rows)

@@ -11,10 +11,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from cida.cli.export_run import read_exported_model
-from cida.cli.output import print_json, print_lines
-from cida.export.export_folder import check_empty_folder, export_folder
-from cida.export.onnx_export import check_onnx_installed, export_onnx
+from cida.cli.console import print_json, print_lines
 
 __all__ = ["Export"]
 
@@ -34,7 +31,7 @@ def refuse_unwritable_paths() -> Iterator[None]:
 class Export:
     """Writes the model of a run as an ONNX file, as a folder with a model card, or both.
 
-    Example: cida export runs/patients --onnx patients.onnx --folder patients-model
+    Example:  cida export runs/patients --onnx patients.onnx --folder patients-model
     """
 
     run_folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -49,14 +46,21 @@ class Export:
     yet or be empty."""
 
     check: bool = True
-    """Compare the ONNX file with torch on made-up rows, and keep none that differs."""
+    """By default the ONNX file is compared with torch on made-up rows; one that differs is not
+    kept."""
 
     json: bool = False
     """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     def run(self, console: Console) -> int:
         """Prints how near the file comes to torch and, last, what was written."""
+        from cida.cli.export_run import read_exported_model  # these import torch
+        from cida.export.export_folder import check_empty_folder, export_folder
+        from cida.export.onnx_export import check_onnx_installed, export_onnx
+
         self._check()
+        if self.folder is not None:
+            check_empty_folder(self.folder)
         if self.onnx is not None:
             check_onnx_installed("onnx", "onnxscript", *(["onnxruntime"] if self.check else []))
         exported_model = read_exported_model(self.run_folder)
@@ -84,5 +88,3 @@ class Export:
             )
         if self.onnx is not None and self.onnx.is_dir():
             raise ValueError(f"onnx is {self.onnx}, which is a folder; give the name of a file.")
-        if self.folder is not None:
-            check_empty_folder(self.folder)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from cida import distributed
 from cida.cli.arguments import check_counts, check_name
-from cida.cli.output import print_json, print_lines
+from cida.cli.console import print_json, print_lines
 from cida.cli.report import REPORT_FILE, save_report
 from cida.errors import CidaWarning, did_you_mean
 from cida.io.tensors import MODEL_FILE

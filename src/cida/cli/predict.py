@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from cida.cli.output import print_json, print_lines
+from cida.cli.console import print_json, print_lines
 
 __all__ = ["Predict"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from rich.console import Console
 
+from cida.cli.console import print_lines
 from cida.cli.fit_lines import rows_words
-from cida.cli.output import print_lines
 from cida.estimators.labels import ClassLabels
 from cida.estimators.loading import load
 from cida.estimators.state import FittedState

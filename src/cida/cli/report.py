@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console
 
-from cida.cli.bars import nights_bar
-from cida.cli.output import print_json, print_lines
-from cida.report import Page, Run, RunCollection, read_runs, render_report, write_report
-from cida.report.files import check_resvg_installed
-from cida.report.trust import CertificateScope
-from cida.runs.records import MANIFEST_FILE
-from cida.runs.run_folder import RECORD_FILE
+from cida.cli.console import print_json, print_lines, progress_bar
+
+if TYPE_CHECKING:
+    from cida.report import Page, Run, RunCollection
+    from cida.report.trust import CertificateScope
 
 __all__ = ["REPORT_FILE", "Report", "save_report"]
 
@@ -48,14 +46,17 @@ class Report:
     """The title of the page; by default the experiment's."""
 
     files: bool = True
-    """Also write the figures as SVG and PNG and the tables as CSV and LaTeX, into report-files
-    beside the report."""
+    """By default the figures are also written as SVG and PNG, and the tables as CSV and LaTeX, into
+    report-files beside the report."""
 
     json: bool = False
     """Print one JSON object for programs; whatever else is said goes to stderr."""
 
     def run(self, console: Console) -> int:
         """Prints what is to be known first of each run and, last, the report's path."""
+        from cida.report import read_runs  # it imports torch
+        from cida.report.files import check_resvg_installed
+
         if self.files:
             check_resvg_installed()  # before the work
         out = self.out or _default_out(self.runs)
@@ -72,6 +73,9 @@ class Report:
 
 def _default_out(runs: Sequence[Path]) -> Path:
     """In the folder of the only one; several have theirs here, where no other is replaced."""
+    from cida.runs.records import MANIFEST_FILE
+    from cida.runs.run_folder import RECORD_FILE
+
     folders = list(dict.fromkeys(path.resolve() for path in runs))
     if len(folders) == 1:
         return runs[0] / REPORT_FILE
@@ -80,15 +84,13 @@ def _default_out(runs: Sequence[Path]) -> Path:
         (working_folder / name).is_file() for name in (RECORD_FILE, MANIFEST_FILE)
     ):
         raise ValueError(
-            f"out is missing, and {REPORT_FILE} in the current folder is that of the runs in "
-            "it; name "
-            "another file with --out."
+            f"out is missing, and {REPORT_FILE} in the current folder is that of the runs in it; "
+            "name another file with --out."
         )
     if out.is_file() and REPORT_SIGNATURE not in out.read_bytes():
         raise ValueError(
             f"out is missing, and the {REPORT_FILE} in the current folder was not made by cida; "
-            "move it "
-            "or name another file with --out."
+            "move it or name another file with --out."
         )
     return out
 
@@ -102,7 +104,9 @@ def save_report(
     with_files: bool = False,
 ) -> Page:
     """Writes the report of these runs; a bar shows how many certificates are made."""
-    with nights_bar(console) as bar:
+    from cida.report import render_report, write_report  # they import torch
+
+    with progress_bar(console) as bar:
         bar_task = bar.add_task("certificates", total=None, visible=False)
 
         def on_start(count: int) -> None:

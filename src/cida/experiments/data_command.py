@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 from rich.console import Console
 
-from cida.cli.bars import download_bar
-from cida.cli.output import print_json, print_lines
+from cida.cli.console import print_json, print_lines, progress_bar
 from cida.errors import did_you_mean
-from cida.experiments.fetch import RemoteDataset
-from cida.experiments.registry import DATASET_BY_NAME
-from cida.experiments.sleep.prepare_command import PrepareNsrr
-from cida.experiments.sleep.simulate_command import SimulateSleep
+from cida.experiments.prepare_command import PrepareNsrr
+from cida.experiments.simulate_command import SimulateSleep
+
+if TYPE_CHECKING:
+    from cida.experiments.fetch import RemoteDataset
 
 __all__ = ["Data", "FetchDataset", "ListDatasets", "fetch_dataset"]
 
@@ -38,6 +38,8 @@ class FetchDataset:
 
     def run(self, console: Console) -> int:
         """Prints where the files came from and, last, where they are."""
+        from cida.experiments.registry import DATASET_BY_NAME  # it imports torch
+
         if self.name not in DATASET_BY_NAME:
             hint = did_you_mean(self.name, DATASET_BY_NAME)
             dataset_names = ", ".join(DATASET_BY_NAME)
@@ -68,6 +70,8 @@ class ListDatasets:
 
     def run(self, console: Console) -> int:
         """Prints a line for each data set."""
+        from cida.experiments.registry import DATASET_BY_NAME  # it imports torch
+
         if self.json:
             print_json(
                 "data list",
@@ -83,6 +87,7 @@ class ListDatasets:
         return 0
 
 
+@dataclass(frozen=True)
 class Data:
     """Fetches and lists what is downloaded, prepares or simulates what cannot be.
 
@@ -93,17 +98,17 @@ class Data:
     Example:  cida data fetch mnist
     """
 
-    verbs: ClassVar[dict[str, type]] = {
-        "list": ListDatasets,
-        "fetch": FetchDataset,
-        "prepare-nsrr": PrepareNsrr,
-        "simulate-sleep": SimulateSleep,
-    }
+    command: (
+        Annotated[ListDatasets, tyro.conf.subcommand("list")]
+        | Annotated[FetchDataset, tyro.conf.subcommand("fetch")]
+        | Annotated[PrepareNsrr, tyro.conf.subcommand("prepare-nsrr")]
+        | Annotated[SimulateSleep, tyro.conf.subcommand("simulate-sleep")]
+    )
 
 
 def fetch_dataset(dataset: RemoteDataset, console: Console) -> dict[str, str]:
     """Gets what is not there yet, with a bar; returns the source of each file that was got."""
-    with download_bar(console) as bar:
+    with progress_bar(console, counts_bytes=True) as bar:
         bar.add_task(dataset.name, total=None)
         task = bar.tasks[0]
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
 
-import tyro
 from rich.console import Console
 
 from cida import distributed
 from cida.cli.arguments import check_counts, check_methods, check_seed
-from cida.cli.bars import watching
-from cida.cli.output import folder_contents, print_json, titled_warnings
+from cida.cli.console import folder_contents, print_json, titled_warnings, training_progress
 from cida.cli.report import REPORT_FILE, save_report
 from cida.datasets import make_circle
 from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, make_toy_data
+from cida.experiments.commands import Demo
 from cida.experiments.publish import rich_table
 from cida.experiments.registry import EXPERIMENTS
 from cida.experiments.runner import (
@@ -31,46 +29,12 @@ from cida.report import Manifest, read_runs
 from cida.report.result_tables import build_result_lines, build_table
 from cida.runs.records import Origin
 
-__all__ = ["Demo"]
+__all__ = ["DemoRun"]
 
 
 @dataclass(frozen=True)
-class Demo:
-    """Adapts across the Circle world with five methods and writes a report to open.
-
-    Source-Only, CIDA, PCIDA, the histogram head and the default (the histogram head in the moving
-    frame) learn from the labels of 6 domains and predict the other 24.
-
-    Example:  cida demo
-
-    Example:  cida demo --seeds 5 --methods source-only histogram
-    """
-
-    out: Path = Path("runs/demo")
-    """The folder for models, events, results.json and report.html."""
-
-    seeds: int = 1
-    """How many seeds, counted from --first-seed; each draws its own points and its own start."""
-
-    first_seed: int = 0
-    """The first seed."""
-
-    steps: int | None = None
-    """Training steps of every method; fewer give a quicker look and a worse model."""
-
-    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = tuple(DEMO_RECIPES)
-    """Which methods to run: source-only, cida, pcida, histogram, default."""
-
-    resume: bool = False
-    """Keeps the runs that are finished in the folder, goes on with one that was cut off, and makes
-    the others."""
-
-    json: bool = False
-    """Print one JSON object for programs; whatever else is said goes to stderr."""
-
-    interrupted: ClassVar[str] = (
-        "interrupted; what is done is kept: the same command with --resume goes on."
-    )
+class DemoRun(Demo):
+    """The command at work."""
 
     def run(self, console: Console) -> int:
         """Trains, prints the table, writes the files and prints the report's path last."""
@@ -108,11 +72,6 @@ class Demo:
         return 0
 
     @property
-    def folder(self) -> Path:
-        """Where runs are made."""
-        return self.out
-
-    @property
     def _seeds(self) -> range:
         return range(self.first_seed, self.first_seed + self.seeds)
 
@@ -130,7 +89,7 @@ class Demo:
                 continue
             with (
                 titled_warnings(title, console),
-                watching(f"{title:<26}", console) as watchers,
+                training_progress(f"{title:<26}", console) as watchers,
             ):
                 folder, origin = self._folder(name, seed), self._origin(name, seed)
                 # What to expect of the default is told too, by a second training.

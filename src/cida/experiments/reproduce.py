@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 
 from cida import distributed
 from cida.cli.arguments import check_counts, check_methods, check_name, check_seed
-from cida.cli.bars import runs_bar
-from cida.cli.output import folder_contents, print_json
+from cida.cli.console import folder_contents, print_json, progress_bar
+from cida.experiments.commands import Reproduce
 from cida.experiments.data_command import fetch_dataset
 from cida.experiments.jobs import Job, JobResult, run_jobs, single_threaded
 from cida.experiments.publish import Publisher
@@ -25,101 +22,17 @@ from cida.experiments.spec import ComputeConfig, Experiment, PreparationRequest,
 from cida.io.files import exclusive_lock
 from cida.runs.run_folder import check_checkpoint_seconds
 
-__all__ = ["Reproduce"]
+__all__ = ["ReproduceRun"]
 
 
 @dataclass(frozen=True)
-class Reproduce:
-    """Runs an experiment of the paper with every method over seeds, and writes table and figures.
-
-    Example:  cida reproduce circle --seeds 5 --methods source-only dann histogram --jobs 2
-
-    Example:  cida reproduce rotating-digits --seeds 2 --resume
-    """
-
-    name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
-    """The experiment: circle, sine, rotating-mnist, rotating-digits (no download), sleep-intra,
-    sleep-cross, sleep-multi, nhanes, king-county, support2; moments: the moment ladder; worlds: the
-    default in small worlds; selection: which of many runs each validator keeps; restarts: the best
-    of four games."""
-
-    seeds: int = 5
-    """How many seeds, counted from --first-seed; each draws its own points and its own start."""
-
-    methods: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME ...")] = None
-    """Which methods: source-only, adda, dann, cdann, mdd, cua, cida, pcida, histogram, oracle; for
-    points also cida-l1, mixture; for digits also dann-merged, histogram-line, von-mises,
-    von-mises-mixture; for sleep also source-only-along; for tables logistic, boosting, these and
-    source-only with -windows behind, and conditional; for moments cida-l1, cida, pcida, skew,
-    mixture, flow, histogram, distance-correlation, hsic; for worlds histogram, given-prediction,
-    distance-correlation, default; for both source-only, oracle; for selection a head and a weight,
-    such as l2-0.2; for restarts default, restarts. All by default."""
-
-    preset: str = "best"
-    """best: our strongest recipe of each method; paper: the paper's settings, nothing added. For
-    rotating-mnist also accurate: a larger network, trained longer; steady: the paper's networks in
-    our game. For moments best, and start: the encoder begins as the shortcut. For worlds,
-    selection and restarts best alone."""
-
-    protocol: str | None = None
-    """For digits, clean: other digits are scored than trained on; paper: the same images are;
-    development: training digits held out are scored. By default the preset's own."""
-
-    jobs: int | None = None
-    """How many runs at a time, with one thread each; the numbers are the same. By default 1, on a
-    cluster as many as it has workers."""
-
-    scheduler: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
-    """The address that dask scheduler prints, such as tcp://10.0.0.1:8786: the workers of that
-    cluster make the runs, and must see the folder of --out under the same path."""
-
-    out: Path | None = None
-    """The folder for runs, results.json, table.md, figures and report.html; by default
-    runs/NAME-PRESET."""
-
-    resume: bool = False
-    """Keeps the runs that are finished in the folder, goes on with those that were cut off, and
-    makes the others."""
-
-    checkpoint_seconds: float = 30.0
-    """Seconds between two checkpoints of a run's training."""
-
-    first_seed: int = 0
-    """The first seed."""
-
-    steps: int | None = None
-    """Training steps of every method; fewer give a quicker look and a worse model."""
-
-    tasks: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME ...")] = None
-    """Which tasks of an experiment that has several, such as shhs-extrapolation. All by default."""
-
-    root: Path | None = None
-    """For sleep: the folder with your own stores, shhs, mesa and sof, as cida data prepare-nsrr
-    makes them. Without it the cohorts are simulated at first use."""
-
-    expected: bool = False
-    """Also tell the accuracy to expect on the target, without its labels; every run is then
-    trained a second time."""
-
-    device: str = "cpu"
-    """Where to train: cpu or cuda."""
-
-    precision: str = "float32"
-    """What the encoder computes in while it is trained: float32 or bf16."""
-
-    compile: bool = False
-    """Lets torch compile the encoder for the training."""
-
-    figures: bool = True
-    """Draws the figures as PNG and SVG too, for which matplotlib is needed."""
-
-    json: bool = False
-    """Print one JSON object for programs; whatever else is said goes to stderr."""
+class ReproduceRun(Reproduce):
+    """The command at work."""
 
     def run(self, console: Console) -> int:
         """Makes the runs, prints the table, writes the files and prints the report's path last."""
         self._check()
-        with exclusive_lock(self._folder, self._folder / ".lock"):
+        with exclusive_lock(self.folder, self.folder / ".lock"):
             return self._run(console)
 
     def _run(self, console: Console) -> int:
@@ -129,7 +42,7 @@ class Reproduce:
             job_results = self._run_jobs(jobs, console)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                f"interrupted; finished runs are kept in {self._folder}, --resume goes on."
+                f"interrupted; finished runs are kept in {self.folder}, --resume goes on."
             ) from None
         except BrokenProcessPool:
             raise ChildProcessError(
@@ -145,19 +58,9 @@ class Reproduce:
         if self.json:
             failures = {ended.job.label: ended.failure for ended in failed}
             print_json(
-                "reproduce", failed=failures, **(folder_contents(self._folder) if completed else {})
+                "reproduce", failed=failures, **(folder_contents(self.folder) if completed else {})
             )
         return 1 if failed else 0
-
-    @property
-    def _folder(self) -> Path:
-        suffix = "" if self.protocol is None else f"-{self.protocol}"
-        return self.out or Path("runs") / f"{self.name}-{self.preset}{suffix}"
-
-    @property
-    def folder(self) -> Path:
-        """Where runs are made."""
-        return self._folder
 
     @property
     def _experiment(self) -> Experiment:
@@ -191,7 +94,7 @@ class Reproduce:
             self.preset,
             self._protocol,
             self._command(),
-            self._folder,
+            self.folder,
             self.figures,
             job_results,
         ).publish(console)
@@ -217,7 +120,7 @@ class Reproduce:
             fetch_dataset(dataset, console)
         if self._experiment.prepare is None:
             return
-        with runs_bar(console) as bar:
+        with progress_bar(console, transient=False) as bar:
             bar_task = bar.add_task("data", total=1, completed=1)
 
             def on_progress(description: str, done: int, total: int) -> None:
@@ -243,7 +146,7 @@ class Reproduce:
                 self._protocol,
                 name,
                 seed,
-                self._folder / benchmark.task_name / f"{name}-seed{seed}",
+                self.folder / benchmark.task_name / f"{name}-seed{seed}",
                 self.steps,
                 self.root,
                 self.expected,
@@ -266,7 +169,7 @@ class Reproduce:
             ]
         results_by_job = {ended.job: ended for ended in kept_results}
         remaining_jobs = [task for task in jobs if task not in results_by_job]
-        with runs_bar(console) as bar:
+        with progress_bar(console, transient=False) as bar:
             bar_task = bar.add_task(
                 f"{self.name}, {self.preset}", total=len(jobs), completed=len(kept_results)
             )

@@ -9,9 +9,8 @@ from typing import ClassVar
 
 from rich.console import Console
 
-from cida.cli.bars import nights_bar
-from cida.experiments.sleep import STUDIES, simulate_cohorts
-from cida.experiments.sleep.prepare_command import check_empty_or_resuming
+from cida.cli.console import progress_bar
+from cida.experiments.prepare_command import check_empty_or_resuming
 
 __all__ = ["SimulateSleep"]
 
@@ -35,8 +34,8 @@ class SimulateSleep:
     """Nights that are written side by side."""
 
     resume: bool = True
-    """Goes on with the nights that are missing; with --no-resume a folder that has nights already
-    is refused."""
+    """By default the nights that are missing are made; with --no-resume a folder that has nights
+    already is refused."""
 
     interrupted: ClassVar[str] = (
         "interrupted; finished nights are kept: the same command goes on with the others."
@@ -44,11 +43,13 @@ class SimulateSleep:
 
     def run(self, console: Console) -> int:
         """Prints who was made, what to run next and, last, where they are."""
+        from cida.experiments.sleep import simulate_cohorts  # it imports torch
+
         out = self.out.expanduser()
         if out.exists() and not out.is_dir():
             raise ValueError(f"out is {out}, which is no folder; choose another name.")
         check_empty_or_resuming(out, self.resume)
-        with nights_bar(console) as bar:
+        with progress_bar(console) as bar:
             task = bar.add_task("nights", total=0)
             roots = simulate_cohorts(
                 out,
@@ -64,6 +65,8 @@ class SimulateSleep:
 
 
 def _summary_lines(out: Path, roots: list[Path], n_written: int) -> list[str]:
+    from cida.experiments.sleep import STUDIES
+
     subjects_by_study = {root.name: len(STUDIES[root.name].find_recordings(root)) for root in roots}
     counts = ", ".join(f"{count} in {name}" for name, count in subjects_by_study.items())
     return [

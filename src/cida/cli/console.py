@@ -1,4 +1,4 @@
-"""Where a verb writes: a terminal that somebody looks at, or what a program reads."""
+"""Where a command writes: a terminal that somebody looks at, or what a program reads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
-from cida.errors import replace_control_characters
+from cida.errors import CidaWarning, replace_control_characters
 from cida.version import __version__
+
+if TYPE_CHECKING:
+    from cida.training import Callback
 
 __all__ = [
     "Output",
@@ -27,7 +38,9 @@ __all__ = [
     "print_error",
     "print_json",
     "print_lines",
+    "progress_bar",
     "titled_warnings",
+    "training_progress",
 ]
 
 PIPE_WIDTH_COLUMNS = 100_000  # columns: a line in a file ends where the sentence does
@@ -73,11 +86,41 @@ def print_lines(console: Console, *lines: str, style: str = "") -> None:
         console.print(sentence, soft_wrap=True, markup=False, highlight=False, style=style)
 
 
+def progress_bar(
+    console: Console, *, counts_bytes: bool = False, transient: bool = True
+) -> Progress:
+    """A bar that counts items or bytes; there is none where nobody looks.
+
+    A transient one is gone when the work is done, and the time left is shown beside it.
+    """
+    from cida.training.progress import ResizableProgress, TruncatedTitle  # they import torch
+
+    return ResizableProgress(
+        TruncatedTitle(console),
+        BarColumn(bar_width=24),
+        DownloadColumn() if counts_bytes else MofNCompleteColumn(),
+        TimeRemainingColumn() if transient else TimeElapsedColumn(),
+        console=console,
+        transient=transient,
+        disable=not console.is_interactive,
+    )
+
+
+@contextmanager
+def training_progress(title: str, console: Console) -> Iterator[Sequence[Callback]]:
+    """The live table of a model that is trained, as callbacks of its training."""
+    if not console.is_interactive:
+        yield ()
+        return
+    from cida.training.progress import ProgressBar  # it imports torch
+
+    with ProgressBar(title, console) as bar:
+        yield (bar,)
+
+
 @contextmanager
 def titled_warnings(title: str, console: Console) -> Iterator[None]:
     """Warnings of ours that come inside are said behind it, once each, with what they are about."""
-    from cida import CidaWarning  # here, where torch is in memory already
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CidaWarning)
         yield
@@ -95,9 +138,9 @@ def print_error(sentence: str) -> None:
     Output(stderr=True).print(f"[bold red]cida:[/] {escape(line)}", soft_wrap=True)
 
 
-def print_json(verb: str, **fields: Any) -> None:
+def print_json(command: str, **fields: Any) -> None:
     """One JSON object on stdout, for programs; a number that is none is null."""
-    document = {"verb": verb, "cida": __version__, **fields}
+    document = {"verb": command, "cida": __version__, **fields}
     sys.stdout.write(json.dumps(_to_json_value(document), indent=2, allow_nan=False) + "\n")
     sys.stdout.flush()
 

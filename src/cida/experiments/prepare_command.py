@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 from rich.console import Console
 from tyro.conf import UseAppendAction
 
-from cida.cli.bars import nights_bar
-from cida.experiments.sleep import STUDIES, PreparationReport, prepare_study
+from cida.cli.console import progress_bar
+
+if TYPE_CHECKING:
+    from cida.experiments.sleep import PreparationReport
 
 __all__ = ["PrepareNsrr", "check_empty_or_resuming"]
 
@@ -43,8 +45,8 @@ class PrepareNsrr:
     """Columns of the study's table by another name: age=my_age gender=sex."""
 
     resume: bool = True
-    """Goes on with the nights that are missing; with --no-resume a folder that has nights already
-    is refused."""
+    """By default the nights that are missing are made; with --no-resume a folder that has nights
+    already is refused."""
 
     interrupted: ClassVar[str] = (
         "interrupted; finished nights are kept: the same command goes on with the others."
@@ -52,9 +54,11 @@ class PrepareNsrr:
 
     def run(self, console: Console) -> int:
         """Prints what was prepared, what failed and, last, where the store is."""
+        from cida.experiments.sleep import STUDIES, prepare_study  # it imports torch
+
         columns = _parse_columns([*chain(*self.column)])
         check_empty_or_resuming(self.out, self.resume)
-        with nights_bar(console) as bar:
+        with progress_bar(console) as bar:
             task = bar.add_task(self.study, total=0)
             report = prepare_study(
                 STUDIES[self.study],
