@@ -31,7 +31,7 @@ def test_the_demo_ends_with_the_path_of_the_report(demo):
 
 def test_the_demo_prints_a_line_for_each_method_with_its_gain(demo):
     _, result = demo
-    for title in ("Source-Only", "CIDA (L2)", "PCIDA (Gaussian)", "Histogram head", "moving frame"):
+    for title in ("Source-Only", "CIDA (L2)", "PCIDA (Gaussian)", "Histogram head", "Default"):
         assert title in result.stdout
     assert "gain" in result.stdout
 
@@ -65,19 +65,19 @@ def test_other_warnings_go_on_as_they_are():
 def test_results_json_has_the_contracted_fields(demo):
     folder, _ = demo
     results = json.loads((folder / "runs/demo/results.json").read_text())
-    assert {key: results[key] for key in ("schema", "benchmark", "metric", "simulated")} == {
+    assert {key: results[key] for key in ("schema", "benchmark", "is_simulated")} == {
         "schema": 1,
         "benchmark": "circle",
-        "metric": "accuracy",
-        "simulated": False,
+        "is_simulated": False,
     }
     assert len(results["rows"]) == 10
     row = results["rows"][0]
     assert set(row) == {
         "method", "seed", "source_score", "target_score", "all_score", "by_index",
-        "seconds", "fresh",
+        "seconds", "fresh", "metric", "role",
     }  # fmt: skip
     assert row["fresh"] is None
+    assert row["metric"] == "accuracy"
     assert len(row["by_index"]) == 30
     assert sum(cell["n"] for cell in row["by_index"]) == 3000
     # The mean over the target's 24 equal domains is the accuracy over its rows.

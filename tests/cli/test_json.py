@@ -53,12 +53,12 @@ def test_demo_doctor_and_report(answer, runs):
     found, said = answer("doctor", run)
     (model,) = found["models"]
     assert model["run"] == str(run)
-    assert "too few to judge" in model["unjudged"][0]
+    assert model["skipped_checks"]
     assert said == ""
 
     found, said = answer("report", run, "--out", runs / "one.html", "--no-files")
     assert found["files"] == [str((runs / "one.html").resolve())]
-    assert found["messages"]["data"]
+    assert found["verdicts"]
     assert said.splitlines()[-1] == found["files"][0]
 
 
@@ -96,7 +96,7 @@ def test_check(answer):
 def test_data_list(answer, monkeypatch, tmp_path):
     monkeypatch.setenv("CIDA_DATA_HOME", str(tmp_path))
     found, said = answer("data", "list")
-    assert [one["name"] for one in found["datasets"]][:1] == ["mnist"]
+    assert "mnist" in [one["name"] for one in found["datasets"]]
     assert {one["cached"] for one in found["datasets"]} == {False}
     assert all(one["missing"] and not one["damaged"] for one in found["datasets"])
     assert said == ""

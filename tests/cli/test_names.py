@@ -19,7 +19,7 @@ from cida.selection.validators import get_validator
         ("reproduce sleep-intra --tasks sof-extra", "did you mean sof-extrapolation? known: shhs"),
         ("demo --methods pcid", "methods has pcid; did you mean pcida? known are source-only"),
         ("fit a.csv --out r --method hist", "method is 'hist'; did you mean histogram? known: au"),
-        ("data fetch mnst", "NAME is 'mnst'; did you mean mnist? known data sets are mnist"),
+        ("data fetch mnst", "NAME is 'mnst'; did you mean mnist? known data sets are"),
         ("check cida.discriminators.regression:L3", "no class in 'cida.discriminators.regression'"),
         ("check cida.discriminators.histogram:Histgram", "did you mean Histogram?"),
     ],

@@ -67,7 +67,7 @@ class Report:
         page = save_report(read_runs(self.runs), out, console, self.title, "every", self.files)
         print_lines(console, *page.verdicts, str(out.resolve()))
         if self.json:
-            print_json("report", files=[out.resolve()], fields=page.verdicts)
+            print_json("report", files=[out.resolve()], verdicts=page.verdicts)
         return 0
 
 
