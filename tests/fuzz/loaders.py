@@ -20,7 +20,7 @@ from cida.experiments.sleep import STUDIES, SleepStore, read_signal
 from cida.experiments.sleep.covariates import read_covariates
 from cida.experiments.sleep.sleep_store import SegmentCounts, StoreEntry, StoreSettings, write_store
 from cida.experiments.sleep.stages import read_stages, write_stages
-from cida.experiments.sleep.studies import BELT_ALIASES, INDEX_NAMES
+from cida.experiments.sleep.studies import INDEX_NAMES
 from cida.export.export_folder import export_folder
 from cida.report import Manifest, read_runs, render_report
 from cida.runs.records import Origin
@@ -243,7 +243,7 @@ def recordings(home):
 
 
 def load_recording(folder, rng, home):
-    read_signal(folder / "night.edf", BELT_ALIASES, "Abdo" if rng.random() < 0.1 else None)
+    read_signal(folder / "night.edf", "Abdo" if rng.random() < 0.1 else None)
 
 
 def annotations(home):

@@ -185,9 +185,9 @@ def test_an_annotation_may_differ_a_little_in_length(tmp_path, breathing, write_
     write_stages(recording.annotation, [2] * epochs)
     if cut is None:
         with pytest.raises(ValueError, match=f"it has {epochs} epochs of 30 s and the recording"):
-            night.read_night(recording, SHHS.belt_aliases, None)
+            night.read_night(recording)
     else:
-        found = night.read_night(recording, SHHS.belt_aliases, None)
+        found = night.read_night(recording)
         assert (len(found.stages), found.counts.cut) == (min(epochs, 100), cut)
 
 
@@ -197,7 +197,7 @@ def test_gaps_are_left_out_and_counted(tmp_path, breathing, write_edf):
     signal[32 * 300 : 32 * 390] = signal[32 * 300]  # segments 10, 11 and 12
     write_edf(recording.edf, {"Thor": (signal, 32)})
     write_stages(recording.annotation, [*[1] * 11, 9, *[5] * 88])
-    found = night.read_night(recording, SHHS.belt_aliases, None)
+    found = night.read_night(recording)
     assert (found.counts.unscored, found.counts.gaps) == (1, 2)
     assert found.stages.tolist() == [1] * 10 + [3] * 87
 

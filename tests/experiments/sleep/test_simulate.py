@@ -57,7 +57,8 @@ def test_the_study_finds_what_was_simulated_and_nothing_else_is_there(made, stud
     recordings = STUDIES[study].find_recordings(made[study])
     assert [night.subject for night in recordings] == list(people(study))
     files = {path for night in recordings for path in (night.edf, night.annotation)}
-    files |= {STUDIES[study].find_table(made[study]), made[study] / "SIMULATED.txt"}
+    files |= {made[study] / name for name in ("SIMULATED.txt", "simulation.json")}
+    files.add(STUDIES[study].find_table(made[study]))
     assert {path for path in made[study].rglob("*") if path.is_file()} == files
 
 
@@ -259,7 +260,7 @@ def test_nights_are_as_long_as_the_papers_and_everybody_has_an_own_one(made):
 @pytest.mark.parametrize("study", COHORTS)
 def test_every_night_can_be_prepared_whole(made, study):
     for recording in STUDIES[study].find_recordings(made[study]):
-        night = read_night(recording, STUDIES[study].belt_aliases, None)
+        night = read_night(recording)
         assert night.counts.cut == 0
         assert sorted(set(night.stages)) == list(range(len(STAGE_CLASSES)))
         assert night.counts.segments > 750

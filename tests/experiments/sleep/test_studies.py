@@ -1,7 +1,12 @@
 import pytest
 
 from cida.experiments.sleep import INDEX_NAMES, STUDIES
-from cida.experiments.sleep.studies import is_simulated, normalize_label, strip_leading_zeros
+from cida.experiments.sleep.studies import (
+    BELT_ALIASES,
+    is_simulated,
+    normalize_label,
+    strip_leading_zeros,
+)
 
 PLACES = {
     "shhs": (
@@ -43,7 +48,7 @@ def test_every_study_knows_the_age_and_only_indices(name):
     assert study.name == name
     assert set(study.columns) | set(study.constants) <= set(INDEX_NAMES)
     assert study.columns["age"]
-    assert len({normalize_label(label) for label in study.belt_aliases}) == len(study.belt_aliases)
+    assert len({normalize_label(label) for label in BELT_ALIASES}) == len(BELT_ALIASES)
 
 
 def test_subjects_are_in_order_of_their_number(tmp_path):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from cida.experiments.fetch import data_home
 from cida.experiments.sleep.prepare import prepare_study
-from cida.experiments.sleep.simulate import SIMULATED_COHORTS, simulate_cohorts
+from cida.experiments.sleep.simulate import simulate_cohorts
 from cida.experiments.sleep.sleep_store import SleepStore
-from cida.experiments.sleep.studies import STUDIES
+from cida.experiments.sleep.studies import SIMULATED_COHORTS, STUDIES
 
 __all__ = ["SUBJECTS_PER_COHORT", "open_cohort", "simulate_missing_cohorts", "simulated_data_home"]
 

@@ -66,7 +66,6 @@ class PreparationJob:
     """What a job needs to prepare one night."""
 
     recording: Recording
-    belts: tuple[str, ...]
     settings: StoreSettings
     part_path: Path
 
@@ -78,7 +77,7 @@ def prepare_night(job: PreparationJob) -> SubjectFailure | None:
     """
     subject = job.recording.subject
     try:
-        night = read_night(job.recording, job.belts, job.settings.channel)
+        night = read_night(job.recording, job.settings.channel)
     except RecordingError as error:
         return SubjectFailure(subject, error.path, error.message)
     except OSError as error:
@@ -89,10 +88,10 @@ def prepare_night(job: PreparationJob) -> SubjectFailure | None:
     return None
 
 
-def read_night(recording: Recording, belts: tuple[str, ...], channel: str | None) -> Night:
+def read_night(recording: Recording, channel: str | None = None) -> Night:
     """The night's segments, float16, and their classes, int8."""
     stages = read_stages(recording.annotation)
-    rows, has_signal = read_signal(recording.edf, belts, channel)
+    rows, has_signal = read_signal(recording.edf, channel)
     count, n_unmatched = _count_common_epochs(recording, len(rows), len(stages))
     is_scored = stages[:count] != UNSCORED
     has_signal = has_signal[:count]
@@ -108,9 +107,9 @@ def read_night(recording: Recording, belts: tuple[str, ...], channel: str | None
     return Night(rows[:count][is_kept].astype(np.float16), stages[:count][is_kept], counts)
 
 
-def read_signal(edf: Path, belts: tuple[str, ...], channel: str | None) -> tuple[Array, Array]:
+def read_signal(edf: Path, channel: str | None = None) -> tuple[Array, Array]:
     """A recording's segments, and which of them have a signal."""
-    belt = read_belt(edf, belts, channel)
+    belt = read_belt(edf, channel)
     gaps = find_gaps(belt.signal, belt.rate_hz)
     try:
         rows = cut_segments(normalize(resample(belt.signal, belt.rate_hz), gaps))

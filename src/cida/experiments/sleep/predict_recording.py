@@ -20,7 +20,6 @@ from cida.experiments.sleep import STAGE_CLASSES, read_signal
 from cida.experiments.sleep.recording_errors import require_packages
 from cida.experiments.sleep.signals import SEGMENT_SECONDS
 from cida.experiments.sleep.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
-from cida.experiments.sleep.studies import BELT_ALIASES
 from cida.io.files import write_atomically
 from cida.runs.run_folder import RunFolder
 
@@ -51,15 +50,16 @@ def predict_recording(
     if not data.is_file():
         hint = did_you_mean_file(data, {".edf"})
         raise ValueError(f"DATA is {data}, which is no file; {hint}give an EDF recording.")
-    rows, has_signal = read_signal(data, BELT_ALIASES, channel)
+    rows, has_signal = read_signal(data, channel)
     probabilities = _predict_probabilities(model, rows, index, console)
-    stages = np.where(has_signal, np.array(STAGE_CLASSES)[probabilities.argmax(1)], NO_SIGNAL)
-    write_atomically(out, _render_stages_csv(stages, probabilities))
-    shares = {name: float((stages == name).mean()) for name in (*STAGE_CLASSES, NO_SIGNAL)}
+    classes = np.where(has_signal, probabilities.argmax(1), len(STAGE_CLASSES))
+    write_atomically(out, _render_stages_csv(classes, probabilities))
+    counts = np.bincount(classes, minlength=len(STAGE_CLASSES) + 1)
+    shares = dict(zip((*STAGE_CLASSES, NO_SIGNAL), (counts / len(classes)).tolist(), strict=True))
     for name, share in shares.items():
         if share:
             console.print(f"{name:<10} {share:6.1%}", highlight=False)
-    return {"segments": len(stages), "shares": shares}
+    return {"segments": len(classes), "shares": shares}
 
 
 def load_sleep_model(folder: Path) -> CIDAClassifier:
@@ -92,12 +92,15 @@ def _predict_probabilities(
     return probabilities
 
 
-def _render_stages_csv(stages: Array, probabilities: Array) -> bytes:
+def _render_stages_csv(classes: Array, probabilities: Array) -> bytes:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["start_seconds", "stage", *STAGE_CLASSES])
-    for number, (stage, stage_probabilities) in enumerate(zip(stages, probabilities, strict=True)):
-        empty = stage == NO_SIGNAL
-        cells = ["" if empty else f"{chance:.4f}" for chance in stage_probabilities]
-        writer.writerow([number * SEGMENT_SECONDS, stage, *cells])
+    for number, (stage, stage_probabilities) in enumerate(zip(classes, probabilities, strict=True)):
+        start = number * SEGMENT_SECONDS
+        if stage < len(STAGE_CLASSES):
+            cells = [f"{probability:.4f}" for probability in stage_probabilities]
+            writer.writerow([start, STAGE_CLASSES[stage], *cells])
+        else:
+            writer.writerow([start, NO_SIGNAL, *[""] * len(STAGE_CLASSES)])
     return buffer.getvalue().encode()

@@ -85,10 +85,7 @@ def prepare_study(
     usable, failures = _select_with_age(new_recordings, covariates, study.find_table(root))
     with translate_job_errors(out), exclusive_lock(out, out / ".lock"):
         parts = _prepare_parts_folder(out)
-        job_list = [
-            PreparationJob(one, study.belt_aliases, settings, parts / f"{one.subject}.npz")
-            for one in usable
-        ]
+        job_list = [PreparationJob(one, settings, parts / f"{one.subject}.npz") for one in usable]
         pending_jobs = [
             task
             for task in job_list

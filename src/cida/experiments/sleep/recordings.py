@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cida.experiments.sleep.recording_errors import RecordingError
-from cida.experiments.sleep.studies import normalize_label
+from cida.experiments.sleep.studies import BELT_ALIASES, normalize_label
 
 if TYPE_CHECKING:
     from edfio import Edf, EdfSignal
@@ -32,10 +31,8 @@ class Belt:
     label: str
 
 
-def read_belt(
-    path: str | os.PathLike[str], aliases: Sequence[str], channel: str | None = None
-) -> Belt:
-    """The channel of this name, or the first of the aliases that the file has.
+def read_belt(path: str | os.PathLike[str], channel: str | None = None) -> Belt:
+    """The channel of this name, or the first belt of `BELT_ALIASES` that the file has.
 
     The file is memory-mapped: no other channel is read into memory.
     """
@@ -49,7 +46,7 @@ def read_belt(
             raise
         except Exception as error:  # whatever a broken header makes of edfio
             raise RecordingError(path, f"it cannot be read as EDF ({error}).") from error
-        belt_signal = _choose_channel(path, edf, aliases, channel)
+        belt_signal = _choose_channel(path, edf, channel)
         signal = belt_signal.data.astype(np.float32)
     _check_signal(path, belt_signal.label, signal)
     return Belt(signal, float(belt_signal.sampling_frequency), belt_signal.label)
@@ -61,11 +58,11 @@ def _open_edf(path: Path) -> Edf:
     return read_edf(path, lazy_load_data=True)
 
 
-def _choose_channel(path: Path, edf: Edf, aliases: Sequence[str], channel: str | None) -> EdfSignal:
+def _choose_channel(path: Path, edf: Edf, channel: str | None) -> EdfSignal:
     signals: dict[str, EdfSignal] = {}
     for signal in edf.signals:
         signals.setdefault(normalize_label(signal.label), signal)
-    for name in aliases if channel is None else (channel,):
+    for name in BELT_ALIASES if channel is None else (channel,):
         if normalize_label(name) in signals:
             return signals[normalize_label(name)]
     problem = "no breathing belt is" if channel is None else f"channel {channel!r} is not"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,75 +27,19 @@ from cida.experiments.sleep.recording_errors import (
     translate_job_errors,
 )
 from cida.experiments.sleep.stages import write_stages
-from cida.experiments.sleep.studies import SIMULATED_MARKER, STUDIES, Study
+from cida.experiments.sleep.studies import SIMULATED_COHORTS, SIMULATED_MARKER, STUDIES, Study
 from cida.io.files import exclusive_lock, write_atomically
+from cida.io.json_decode import decode, parse_json
 
-__all__ = ["SIMULATED_COHORTS", "CohortSpec", "simulate_cohorts"]
+__all__ = ["simulate_cohorts"]
 
 Array = np.ndarray[Any, Any]
 
 SIMULATION_NOTICE = (
     "These people and their nights were made by cida data simulate-sleep. Nobody was recorded.\n"
 )
+SETTINGS_FILE = "simulation.json"
 NSRR_UNSCORED = 9  # NSRR's number
-
-
-@dataclass(frozen=True)
-class CohortSpec:
-    """Who is in a study, and how it records: each belt's names, and the rates, in Hz.
-
-    The usual name and rate come first; one night in eight has one of the others, as in studies
-    that ran for years. Scorers of ``stage_4`` part deep sleep in two, as rules did before 2007.
-    """
-
-    age_range: tuple[int, int]
-    mean_age: float
-    age_std: float
-    share_women: float
-    rates_hz: tuple[int, ...]
-    belt_names: tuple[tuple[str, str], ...]
-    first_id: int
-    table_path: str
-    has_stage_4: bool
-
-
-# Ranges as in section 5.4 of the paper, shapes after its histograms: SHHS in middle age, MESA a
-# little older, SOF women of about eighty.
-SIMULATED_COHORTS: dict[str, CohortSpec] = {
-    "shhs": CohortSpec(
-        (44, 90),
-        63,
-        12,
-        0.53,
-        (10, 8),
-        (("THOR RES", "ABDO RES"), ("Thor_Res", "Abdo_Res")),
-        200001,
-        "datasets/shhs1-dataset-0.20.0.csv",
-        has_stage_4=True,
-    ),
-    "mesa": CohortSpec(
-        (54, 95),
-        66,
-        10,
-        0.54,
-        (32, 16),
-        (("Thor", "Abdo"), ("Chest", "Belly")),
-        1,
-        "datasets/mesa-sleep-dataset-0.7.0.csv",
-        has_stage_4=False,
-    ),
-    "sof": CohortSpec(
-        (72, 90),
-        81,
-        5,
-        1.0,
-        (16, 10),
-        (("Thoracic", "Abdominal"), ("THOR EFFORT", "ABDO EFFORT")),
-        1,
-        "datasets/sof-visit-8-dataset-0.8.0.csv",
-        has_stage_4=True,
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -129,13 +74,13 @@ def simulate_cohorts(
     require_packages("writing recordings", "edfio")
     out = Path(out).expanduser()
     roots = {name: out / name for name in cohorts}
-    notice = f"{SIMULATION_NOTICE}seed {seed}\n"
     for root in roots.values():
-        _check_folder(root, notice)
+        _check_folder(root, seed)
     with translate_job_errors(out), exclusive_lock(out, out / ".lock"):
         job_list = []
         for name, root in roots.items():
-            write_atomically(root / SIMULATED_MARKER, notice.encode())
+            write_atomically(root / SIMULATED_MARKER, SIMULATION_NOTICE.encode())
+            write_atomically(root / SETTINGS_FILE, json.dumps({"seed": seed}).encode())
             first = SIMULATED_COHORTS[name].first_id
             job_list += [
                 SimulationJob(name, root, number, seed)
@@ -154,17 +99,16 @@ def simulate_cohorts(
     return list(roots.values())
 
 
-def _check_folder(root: Path, notice: str) -> None:
+def _check_folder(root: Path, seed: int) -> None:
     """Refuses a folder that has nights of another seed or of real people."""
-    marker_path = root / SIMULATED_MARKER
-    old_notice = marker_path.read_text() if marker_path.exists() else None
-    if old_notice not in (None, notice) or (
-        old_notice is None and root.exists() and any(root.iterdir())
-    ):
-        conflict = (
-            "recordings that are not simulated" if old_notice is None else "nights of another seed"
+    if (root / SETTINGS_FILE).exists():
+        settings = decode(dict[str, int], parse_json((root / SETTINGS_FILE).read_bytes()), "it")
+        if settings["seed"] != seed:
+            raise ValueError(f"out has nights of another seed in {root}; choose another folder.")
+    elif root.exists() and any(root.iterdir()):
+        raise ValueError(
+            f"out has recordings that are not simulated in {root}; choose another folder."
         )
-        raise ValueError(f"out has {conflict} in {root}; choose another folder.")
 
 
 def _last_subject_number(study: str, root: Path) -> int:

@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cida.io.json_decode import decode, parse_json
+
 __all__ = [
+    "BELT_ALIASES",
     "INDEX_NAMES",
+    "SIMULATED_COHORTS",
     "SIMULATED_MARKER",
     "STUDIES",
+    "CohortSpec",
     "Recording",
     "Study",
     "is_simulated",
@@ -33,36 +38,8 @@ INDEX_NAMES = (
     "bodily_pain",
 )
 
-MALE, FEMALE = 1.0, 2.0
-
 # Left in the root by the simulator, so that nobody takes its people for patients.
 SIMULATED_MARKER = "SIMULATED.txt"
-
-# In order of preference: the chest moves less when a sleeper turns than the belly does.
-BELT_ALIASES = (
-    "THOR RES",
-    "Thor",
-    "Thoracic",
-    "Thorax",
-    "Thor Effort",
-    "Thoracic Effort",
-    "Effort THO",
-    "RIP Thor",
-    "Thor Belt",
-    "Chest",
-    "Chest Effort",
-    "Chest Belt",
-    "ABDO RES",
-    "Abdo",
-    "Abdominal",
-    "Abdomen",
-    "Abdo Effort",
-    "Abdominal Effort",
-    "Effort ABD",
-    "RIP Abdo",
-    "Abdo Belt",
-    "Belly",
-)
 
 ID_PLACEHOLDER = re.compile(r"\{id:0\d+d\}")
 
@@ -93,7 +70,6 @@ class Study:
     columns: Mapping[str, tuple[str, ...]]
     gender_codes: Mapping[str, float]
     constants: Mapping[str, float] = field(default_factory=dict)
-    belt_aliases: tuple[str, ...] = BELT_ALIASES
 
     def recording_paths(self, root: str | Path, number: int) -> Recording:
         """Where the files of this subject belong, whether they are there or not."""
@@ -145,6 +121,25 @@ class Study:
         )
 
 
+@dataclass(frozen=True)
+class CohortSpec:
+    """Who is in a study, and how it records: each belt's names, and the rates, in Hz.
+
+    The usual name and rate come first; one night in eight has one of the others, as in studies
+    that ran for years. Scorers of ``stage_4`` part deep sleep in two, as rules did before 2007.
+    """
+
+    age_range: tuple[int, int]
+    mean_age: float
+    age_std: float
+    share_women: float
+    rates_hz: tuple[int, ...]
+    belt_names: tuple[tuple[str, str], ...]
+    first_id: int
+    table_path: str
+    has_stage_4: bool
+
+
 def is_simulated(root: str | Path) -> bool:
     """Whether the simulator wrote this folder."""
     return Path(root, SIMULATED_MARKER).exists()
@@ -167,51 +162,17 @@ def _check_study_folder(root: str | Path) -> Path:
     return root
 
 
-STUDIES = {
-    study.name: study
-    for study in (
-        Study(
-            "shhs",
-            "the Sleep Heart Health Study, visit 1",
-            "polysomnography/edfs/shhs1/shhs1-{id:06d}.edf",
-            "polysomnography/annotations-events-nsrr/shhs1/shhs1-{id:06d}-nsrr.xml",
-            "datasets/shhs1-dataset-*.csv",
-            "nsrrid",
-            {
-                "age": ("age_s1", "nsrr_age"),
-                "heart_rate": ("ventrate",),  # of the 12-lead ECG at rest, lying down
-                "gender": ("gender", "nsrr_sex"),
-                "physical_functioning": ("pf_s1",),
-                "role_physical": ("rp_s1",),
-                "general_health": ("gh_s1",),
-                "role_emotional": ("re_s1",),
-                "vitality": ("vt_s1",),
-                "mental_health": ("mh_s1",),
-                "social_functioning": ("sf_s1",),
-                "bodily_pain": ("bp_s1",),
-            },
-            {"1": MALE, "2": FEMALE, "male": MALE, "female": FEMALE},
-        ),
-        Study(
-            "mesa",
-            "the Multi-Ethnic Study of Atherosclerosis",
-            "polysomnography/edfs/mesa-sleep-{id:04d}.edf",
-            "polysomnography/annotations-events-nsrr/mesa-sleep-{id:04d}-nsrr.xml",
-            "datasets/mesa-sleep-dataset-*.csv",
-            "mesaid",
-            {"age": ("sleepage5c", "nsrr_age"), "gender": ("gender1", "nsrr_sex")},
-            {"1": MALE, "0": FEMALE, "male": MALE, "female": FEMALE},
-        ),
-        Study(
-            "sof",
-            "the Study of Osteoporotic Fractures, visit 8",
-            "polysomnography/edfs/sof-visit-8-{id:05d}.edf",
-            "polysomnography/annotations-events-nsrr/sof-visit-8-{id:05d}-nsrr.xml",
-            "datasets/sof-visit-8-dataset-*.csv",
-            "sofid",
-            {"age": ("v8age", "nsrr_age")},
-            {"male": MALE, "female": FEMALE},
-            {"gender": FEMALE},  # women only; releases differ in how they code it
-        ),
-    )
-}
+_CONTENT = parse_json(Path(__file__).with_name("studies.json").read_bytes())
+
+# In order of preference: the chest moves less when a sleeper turns than the belly does.
+BELT_ALIASES: tuple[str, ...] = decode(tuple[str, ...], _CONTENT["belt_aliases"], "belt_aliases")
+
+# The heart rate of SHHS is that of its 12-lead ECG at rest, lying down. SOF has women only, whom
+# its releases code in several ways.
+STUDIES: dict[str, Study] = decode(dict[str, Study], _CONTENT["studies"], "studies")
+
+# Ranges as in section 5.4 of the paper, shapes after its histograms: SHHS in middle age, MESA a
+# little older, SOF women of about eighty.
+SIMULATED_COHORTS: dict[str, CohortSpec] = decode(
+    dict[str, CohortSpec], _CONTENT["simulated_cohorts"], "simulated_cohorts"
+)
