@@ -92,8 +92,8 @@ def test_results_json_says_simulated_and_the_task_of_each_row(whole):
         count = sum(cell["n"] for cell in row["by_index"])
         right = sum(cell["n"] * cell["score"] for cell in row["by_index"])
         assert right / count == pytest.approx(row["target_score"])
-        assert set(row["more"]["recall"]) == set(STAGE_CLASSES)
-        assert -1 <= row["more"]["kappa"] <= 1
+        assert set(row["extra_metrics"]["recall"]) == set(STAGE_CLASSES)
+        assert -1 <= row["extra_metrics"]["kappa"] <= 1
     assert [(line["task"], line["method"]) for line in words["summary"]] == [
         (task, method) for task, method, _ in made
     ]

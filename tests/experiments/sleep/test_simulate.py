@@ -145,7 +145,7 @@ def test_two_jobs_write_the_same_bytes(made, tmp_path):
 
 def test_another_seed_makes_other_nights(made, tmp_path):
     simulate_cohorts(tmp_path, 1, 1, cohorts=["shhs"])
-    other, usual = contents(tmp_path / "shhs"), contents(made["shhs"])
+    other, usual = nights(tmp_path / "shhs"), nights(made["shhs"])
     assert other.keys() < usual.keys()
     assert all(other[name] != usual[name] for name in other)
 
@@ -169,14 +169,14 @@ def test_a_folder_of_real_recordings_is_refused_and_left_alone(shhs, tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"subjects": 0}, "subjects is 0; it must be at least 1."),
+        ({"n_subjects": 0}, "subjects is 0; it must be at least 1."),
         ({"seed": -1}, "seed is -1; it must not be negative."),
-        ({"jobs": 0}, "jobs is 0; it must be at least 1."),
+        ({"n_jobs": 0}, "jobs is 0; it must be at least 1."),
     ],
 )
 def test_wrong_numbers_are_one_sentence_and_nothing_is_written(tmp_path, wrong, said):
     with pytest.raises(ValueError, match=said):
-        simulate_cohorts(tmp_path / "out", **{"subjects": 1, "seed": 0, **wrong})
+        simulate_cohorts(tmp_path / "out", **{"n_subjects": 1, "seed": 0, **wrong})
     assert not (tmp_path / "out").exists()
 
 
@@ -225,7 +225,7 @@ def test_the_file_gives_back_the_belts_within_its_quantisation(tmp_path, heard, 
     names = next(names for names in COHORTS[study].belt_names if _has(edf, names[0]))
     loose = np.zeros(len(heard["belts"][0][0]), bool)
     for name, belt, written in zip(names, heard["belts"][0], heard["written"][0], strict=True):
-        found = read_belt(edf, (), name)
+        found = read_belt(edf, name)
         assert len(found.signal) == len(belt)
         assert found.rate_hz in COHORTS[study].rates_hz
         # Sixteen bits for the range; the header has its ends to a few digits, which may widen it.
@@ -243,7 +243,7 @@ def test_the_file_gives_back_the_belts_within_its_quantisation(tmp_path, heard, 
 
 def _has(edf, name):
     try:
-        return bool(read_belt(edf, (), name))
+        return bool(read_belt(edf, name))
     except RecordingError:
         return False
 
@@ -287,7 +287,7 @@ def test_the_annotation_is_the_night_apart_from_a_twentieth(tmp_path, heard):
 def test_a_scorer_errs_one_epoch_in_twenty_to_a_neighbour(stage_4):
     rng = np.random.default_rng(0)
     stages = rng.integers(0, 5, 200_000)
-    numbers = np.array(simulation._scored(stages, stage_4, rng))
+    numbers = np.array(simulation._score_stages(stages, stage_4, rng))
     scored = numbers != 9
     assert not scored[-2:].any()
     assert 2 <= (~scored).sum() < 20 + 40
@@ -305,7 +305,7 @@ def test_one_scorer_in_ten_leaves_out_some_epochs_between():
     stages = np.ones(1000, np.int64)
     found = 0
     for seed in range(400):
-        numbers = np.array(simulation._scored(stages, False, np.random.default_rng(seed)))
+        numbers = np.array(simulation._score_stages(stages, False, np.random.default_rng(seed)))
         assert (numbers == 9).sum() < 60
         found += (numbers[:980] == 9).any()
     assert 0.05 < found / 400 < 0.15
@@ -317,7 +317,7 @@ def test_in_one_night_in_six_the_belts_come_off_for_some_minutes():
         rng = np.random.default_rng(seed)
         before = rng.normal(size=(2, 4 * 1500))
         after = before.copy()
-        simulation._loosen(tuple(after), rate_hz, rng)
+        simulation._add_belt_gap(tuple(after), rate_hz, rng)
         changed = (after != before).any(0)
         if changed.any():
             loosened += 1
@@ -332,7 +332,7 @@ def test_in_one_night_in_six_the_belts_come_off_for_some_minutes():
 
 def test_a_study_that_ran_for_years_has_some_other_belts():
     rng = np.random.default_rng(0)
-    drawn = np.array([simulation._usual_or_not(2, rng) for _ in range(20_000)])
+    drawn = np.array([simulation._draw_variant(2, rng) for _ in range(20_000)])
     assert 1 / 20 < drawn.mean() < 1 / 7
     assert set(drawn.tolist()) == {0, 1}
 
