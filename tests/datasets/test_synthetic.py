@@ -66,7 +66,7 @@ def is_standard_normal_at_every(u, left):
 
 
 def test_the_index_covers_its_range_and_the_source_is_where_it_is_said_to_be(make):
-    world = make(rows=ROWS)
+    world = make(n_samples=ROWS)
     assert len(world.x) == len(world.y) == len(world.u) == ROWS
     assert np.array_equal(world.source, SOURCES[make](world.u))
     assert 0.2 < world.source.mean() < 0.55
@@ -76,7 +76,7 @@ def test_the_index_covers_its_range_and_the_source_is_where_it_is_said_to_be(mak
 
 @pytest.mark.parametrize("make", BALANCED, ids=lambda make: make.__name__)
 def test_classes_are_balanced_and_say_nothing_of_the_index(make):
-    world = make(rows=ROWS)
+    world = make(n_samples=ROWS)
     assert set(world.y) == {0, 1}
     assert world.y.mean() == pytest.approx(0.5, abs=CHANCE / 2)
     for column in world.u.reshape(ROWS, -1).T:
@@ -84,7 +84,7 @@ def test_classes_are_balanced_and_say_nothing_of_the_index(make):
 
 
 def test_a_seed_gives_the_same_world_and_another_seed_another(make):
-    first, again, other = (make(rows=50, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (make(n_samples=50, seed=seed) for seed in (3, 3, 4))
     for name in ("x", "y", "u", "source"):
         assert np.array_equal(getattr(first, name), getattr(again, name))
     for name in ("x", "y", "u"):
@@ -93,21 +93,21 @@ def test_a_seed_gives_the_same_world_and_another_seed_another(make):
 
 def test_a_world_leaves_numpys_global_random_state_alone(make):
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    make(rows=50)
+    make(n_samples=50)
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_training_labels_are_missing_on_the_target_alone(make):
-    world = make(rows=200)
+    world = make(n_samples=200)
     assert np.isnan(world.training_labels[~world.source]).all()
     assert np.array_equal(world.training_labels[world.source], world.y[world.source])
 
 
 @pytest.mark.parametrize("rows", [9, 0, -5])
 def test_too_few_rows_are_refused(make, rows):
-    with pytest.raises(ValueError, match=rf"^rows is {rows}; a world needs at least 10\.$"):
-        make(rows=rows)
-    assert len(make(rows=10).u) == 10
+    with pytest.raises(ValueError, match=rf"^n_samples is {rows}; use at least 10\.$"):
+        make(n_samples=rows)
+    assert len(make(n_samples=10).u) == 10
 
 
 # --- what each has of its own -----------------------------------------------------------------

@@ -36,7 +36,7 @@ def sine_before_scaling(world, domains):
 def test_a_world_has_the_papers_size_index_and_sources(world):
     make, domains, points, sources = world
     data = make()
-    assert data.name == make.__name__
+    assert f"make_{data.name}" == make.__name__
     assert data.x.shape == (domains * points, 2)
     assert np.array_equal(data.u, np.repeat(np.arange(domains) / (domains - 1), points))
     assert np.array_equal(data.source, np.repeat(np.arange(domains), points) < sources)
@@ -51,7 +51,7 @@ def test_inputs_are_scaled_over_all_points(world):
 
 def test_both_classes_live_in_every_domain(world):
     make, domains, _, _ = world
-    share = make(points=1000).y.reshape(domains, -1).mean(axis=1)
+    share = make(n_per_domain=1000).y.reshape(domains, -1).mean(axis=1)
     # A circle of radius 5 leaves a little more than half of each disc outside.
     assert np.all((share > 0.44) & (share < 0.60))
 
@@ -119,19 +119,19 @@ def test_sine_labels_say_which_points_lie_above_the_wave():
 def test_a_draw_scaled_as_another_uses_its_mean_and_deviation_exactly(world):
     make = world[0]
     first, own = make(seed=3), make(seed=4)
-    fresh = make(seed=4, scaled_as=first)
+    fresh = make(seed=4, scaling_from=first)
     raw = own.x * own.scaling[1] + own.scaling[0]
     assert fresh.scaling is first.scaling
     assert np.allclose(fresh.x, (raw - first.scaling[0]) / first.scaling[1], atol=1e-12)
     assert not np.allclose(fresh.x, own.x, atol=1e-6)
     assert np.array_equal(fresh.y, own.y)
     assert np.array_equal(fresh.u, own.u)
-    assert np.array_equal(make(seed=3, scaled_as=first).x, first.x)
+    assert np.array_equal(make(seed=3, scaling_from=first).x, first.x)
 
 
 def test_sizes_can_be_chosen(world):
     make = world[0]
-    data = make(domains=4, points=7, source_domains=1)
+    data = make(n_domains=4, n_per_domain=7, n_source_domains=1)
     assert data.x.shape == (28, 2)
     assert np.unique(data.u).tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1])
     assert data.source.sum() == 7
@@ -140,13 +140,13 @@ def test_sizes_can_be_chosen(world):
 @pytest.mark.parametrize(
     "sizes",
     [
-        {"domains": 1, "source_domains": 1},
-        {"points": 0},
-        {"source_domains": 0},
-        {"domains": 5, "source_domains": 6},
+        {"n_domains": 1, "n_source_domains": 1},
+        {"n_per_domain": 0},
+        {"n_source_domains": 0},
+        {"n_domains": 5, "n_source_domains": 6},
     ],
 )
 def test_sizes_that_make_no_world_are_refused_with_their_values(world, sizes):
-    with pytest.raises(ValueError, match="make no world; use at least 2 domains") as caught:
+    with pytest.raises(ValueError, match="make no data; use at least 2 domains") as caught:
         world[0](**sizes)
     assert all(f"{name}={value}" in str(caught.value) for name, value in sizes.items())

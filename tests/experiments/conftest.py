@@ -27,7 +27,7 @@ def real():
     """The path of the real file, if it is in the cache."""
 
     def path(dataset):
-        if dataset.faults():
+        if dataset.find_faults():
             pytest.skip(f"not in the cache: cida data fetch {dataset.name}")
         return dataset.folder / dataset.files[0].name
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 from distributed import LocalCluster
-from joblib import Parallel, delayed
 
 from cida import CidaWarning
 from cida.cli import main
 from cida.errors import CommandError
-from cida.experiments.backends import DaskBackend, connect_to_cluster
+from cida.experiments.backends import iterate_results
 from cida.experiments.jobs import Job, run_jobs
 
 pytestmark = pytest.mark.filterwarnings("ignore:the cluster has 2 threads")
@@ -80,6 +79,10 @@ def worker(workers):
         workers.start(threads=2)
         workers.ready()
     return workers
+
+
+def abort(_):
+    os.abort()
 
 
 def tasks_in(folder, steps=15, seeds=2):
@@ -151,7 +154,7 @@ def test_an_interrupted_command_ends_and_its_workers_are_free_again(worker, tmp_
 
 def test_a_folder_that_workers_do_not_share_is_told(worker, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("cida.experiments.jobs.PATIENCE", 0.2)
+    monkeypatch.setattr("cida.experiments.jobs.SHARED_FOLDER_TIMEOUT_SECONDS", 0.2)
     elsewhere = Path("/proc/self/cwd/run")  # which is another folder for everyone
     with pytest.raises(
         CommandError, match="seed 0 ended on the cluster, but is not in /proc/self/cwd"
@@ -179,10 +182,8 @@ def test_a_worker_with_another_version_is_told_before_the_first_run(worker, tmp_
 
 def test_a_call_that_ends_its_workers_is_given_up(worker, monkeypatch):
     monkeypatch.setattr(worker.scheduler, "allowed_failures", 0)
-    with connect_to_cluster(worker.address) as client:
-        calls = Parallel(2, backend=DaskBackend(client))
-        with pytest.raises(CommandError, match="worker died 1 times, perhaps for want of memory"):
-            calls([delayed(os.abort)()])
+    with pytest.raises(CommandError, match="worker died 1 times, perhaps for want of memory"):
+        list(iterate_results(abort, [None], scheduler=worker.address))
     worker.processes.popitem()[1].wait()
 
 
@@ -223,7 +224,7 @@ def test_a_scheduler_without_cida_is_told(tmp_path, without_cida):
 
 def test_a_cluster_without_workers_is_told(workers, tmp_path, monkeypatch):
     workers.kill(*workers.processes)
-    monkeypatch.setattr("cida.experiments.backends.PATIENCE", 0.5)
+    monkeypatch.setattr("cida.experiments.backends.SCHEDULER_TIMEOUT_SECONDS", 0.5)
     with pytest.raises(CommandError, match="has no worker; start some with dask worker tcp://"):
         run_jobs(tasks_in(tmp_path), None, lambda _: None, workers.address)
 
@@ -236,7 +237,7 @@ def test_a_cluster_without_workers_is_told(workers, tmp_path, monkeypatch):
     ],
 )
 def test_a_wrong_address_is_one_sentence(tmp_path, monkeypatch, capsys, address, code, words):
-    monkeypatch.setattr("cida.experiments.backends.PATIENCE", 0.5)
+    monkeypatch.setattr("cida.experiments.backends.SCHEDULER_TIMEOUT_SECONDS", 0.5)
     command = ["reproduce", "sine", "--no-figures", "--out", str(tmp_path / "run")]
     assert main([*command, "--scheduler", address]) == code
     assert capsys.readouterr().err.startswith(f"cida: {words}")

@@ -43,19 +43,19 @@ def grid(tmp_path_factory):
 def test_every_run_is_told_as_it_ends_and_given_in_order(grid):
     tasks, done, heard = grid
     assert heard == done
-    assert [ended.task for ended in done] == tasks
+    assert [ended.job for ended in done] == tasks
     for ended in done:
         assert ended.failure == ""
-        assert (ended.row.method, ended.row.seed) == (ended.task.method, ended.task.seed)
+        assert (ended.result.method, ended.result.seed) == (ended.job.method, ended.job.seed)
 
 
 def test_two_at_a_time_find_the_same_numbers_and_weights(grid, tmp_path):
     _, done, _ = grid
     heard = []
     beside = run_jobs(tasks_in(tmp_path), 2, heard.append)
-    assert sorted(e.task.folder for e in heard) == sorted(e.job.folder for e in beside)
+    assert sorted(e.job.folder for e in heard) == sorted(e.job.folder for e in beside)
     for one, two in zip(done, beside, strict=True):
-        assert without_seconds(one.row) == without_seconds(two.result)
+        assert without_seconds(one.result) == without_seconds(two.result)
         model = "model.safetensors"
         weights = [e.job.folder.joinpath(model).read_bytes() for e in (one, two)]
         assert weights[0] == weights[1]
@@ -74,12 +74,12 @@ def test_what_the_doctor_finds_is_left_to_the_report_which_names_the_run(tmp_pat
 
 def test_fresh_points_are_another_draw_scaled_as_the_first(grid):
     (task, *_), (ended, *_), _ = grid
-    world = task.sample.world
+    world = task.task_data.data
     fresh = make_sine(seed=FRESH_SEED_OFFSET, scaling_from=world)
     model = load_completed_run(task.folder, task.recipe).model
     right = model.predict(fresh.x, domain_index=fresh.u) == fresh.y
-    assert ended.row.fresh["all_score"] == right.mean()
-    assert np.array_equal(fresh.x, task.sample.fresh.x)
+    assert ended.result.fresh["all_score"] == right.mean()
+    assert np.array_equal(fresh.x, task.task_data.fresh_data.x)
     assert not np.array_equal(fresh.x, world.x)
 
 
@@ -105,9 +105,9 @@ def test_a_grid_runs_with_one_thread_and_puts_the_number_back(grid, monkeypatch)
 
     def play(task):
         seen.append(torch.get_num_threads())
-        return done[0].row
+        return done[0].result
 
-    monkeypatch.setattr(Job, "play", play)
+    monkeypatch.setattr(Job, "run", play)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -124,9 +124,9 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(grid, monkeypatch):
     def play(task):
         if task == tasks[1]:
             raise FloatingPointError("the loss is NaN at step 3.")
-        return done[0].row
+        return done[0].result
 
-    monkeypatch.setattr(Job, "play", play)
+    monkeypatch.setattr(Job, "run", play)
     heard = []
     found = run_jobs(tasks, 1, heard.append)
     assert [e.result is None for e in found] == [False, True, False, False]
@@ -158,7 +158,7 @@ def test_an_error_that_is_no_runaway_game_is_not_swallowed(grid, monkeypatch):
     def play(task):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(Job, "play", play)
+    monkeypatch.setattr(Job, "run", play)
     with pytest.raises(OSError, match="disk is full"):
         run_jobs(grid[0], 1, lambda ended: None)
 
@@ -166,13 +166,13 @@ def test_an_error_that_is_no_runaway_game_is_not_swallowed(grid, monkeypatch):
 def test_a_finished_run_is_known_again_and_no_other(grid):
     tasks, done, _ = grid
     for task, ended in zip(tasks, done, strict=True):
-        assert task.finished() == ended.row
+        assert task.find_finished_result() == ended.result
     task = tasks[0]
     for change in (
         {"steps": 16}, {"steps": None}, {"seed": 1}, {"preset": "paper"}, {"method": "histogram"},
-        {"benchmark": "circle"}, {"folder": task.folder / "elsewhere"},
+        {"task_name": "circle"}, {"folder": task.folder / "elsewhere"},
     ):  # fmt: skip
-        assert replace(task, **change).finished() is None, change
+        assert replace(task, **change).find_finished_result() is None, change
 
 
 @pytest.mark.parametrize("name", ["row.json", "run.json"])
@@ -181,20 +181,20 @@ def test_a_damaged_or_missing_file_means_not_finished(tmp_path, grid, name, word
     task = replace(grid[0][0], folder=tmp_path)
     for whole in ("row.json", "run.json"):
         (tmp_path / whole).write_bytes((grid[0][0].folder / whole).read_bytes())
-    assert task.finished() is not None
+    assert task.find_finished_result() is not None
     (tmp_path / name).unlink() if words is None else (tmp_path / name).write_text(words)
-    assert task.finished() is None
+    assert task.find_finished_result() is None
 
 
 def test_a_run_read_from_its_folder_is_as_it_was_given(tmp_path, grid):
     task = replace(grid[0][3], folder=tmp_path)
     recipe = task.recipe
-    made = run_recipe(recipe, task.sample, task.seed, tmp_path)
+    made = run_recipe(recipe, task.task_data, task.seed, tmp_path)
     read = load_completed_run(tmp_path, recipe)
     assert read.result == made.result
     assert read.recipe is made.recipe
     assert read.history == made.history
-    world = task.sample.world
+    world = task.task_data.data
     said = [o.model.predict_proba(world.x, domain_index=world.u) for o in (made, read)]
     assert np.array_equal(*said)
 
@@ -205,7 +205,7 @@ def test_what_to_expect_is_told_where_it_is_asked_for(tmp_path):
         task.run()
         assert load_snapshot(task.folder / SNAPSHOT_FILE).expected == ()
         assert task.find_finished_result() is not None
-        asking = replace(task, expected=True)
+        asking = replace(task, with_expected_score=True)
         assert asking.find_finished_result() is None  # it has yet to be told
         row = asking.run()
         cells = load_snapshot(task.folder / SNAPSHOT_FILE).expected

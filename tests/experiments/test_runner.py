@@ -3,7 +3,7 @@ import pytest
 
 from cida.datasets import IndexedData, make_circle
 from cida.estimators import CIDAClassifier
-from cida.experiments.circle_sine.toy_tasks import ToyTaskData
+from cida.experiments.circle_sine.toy_tasks import make_toy_data
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.runner import run_recipe, summarize_results
 from cida.experiments.spec import Recipe, build_recipes
@@ -46,7 +46,7 @@ def test_equal_data_have_equal_fingerprints_and_others_do_not():
 
 def test_a_bin_is_told_by_its_bounds_its_accuracy_and_its_rows():
     words = bin_score_to_dict(BinScore(0.5, 1.0, 0.75, 12))
-    assert words == {"lo": 0.5, "hi": 1.0, "accuracy": 0.75, "n": 12}
+    assert words == {"lo": 0.5, "hi": 1.0, "score": 0.75, "n": 12}
 
 
 def test_a_run_never_reads_a_target_label(tmp_path):
@@ -54,8 +54,8 @@ def test_a_run_never_reads_a_target_label(tmp_path):
     flipped = np.where(world.source, world.y, 1 - world.y)
     poisoned = IndexedData(world.name, world.x, flipped, world.u, world.source)
     recipe = build_recipes(TASK_SPECS["circle"], "best")["histogram"].with_settings(steps=10)
-    clean = run_recipe(recipe, ToyTaskData(world), 0, tmp_path / "a")
-    other = run_recipe(recipe, ToyTaskData(poisoned), 0, tmp_path / "b")
+    clean = run_recipe(recipe, make_toy_data(world), 0, tmp_path / "a")
+    other = run_recipe(recipe, make_toy_data(poisoned), 0, tmp_path / "b")
     said = [o.model.predict(world.x, domain_index=world.u) for o in (clean, other)]
     np.testing.assert_array_equal(*said)
     assert clean.result.target_score == pytest.approx(1 - other.result.target_score)
@@ -67,8 +67,8 @@ def test_fresh_points_are_scored_and_do_not_change_the_run(tmp_path):
     world = make_circle(n_per_domain=10)
     fresh = make_circle(n_per_domain=10, seed=5, scaling_from=world)
     recipe = build_recipes(TASK_SPECS["circle"], "best")["source-only"].with_settings(steps=10)
-    plain = run_recipe(recipe, ToyTaskData(world), 0, tmp_path / "a")
-    scored = run_recipe(recipe, ToyTaskData(world, fresh), 0, tmp_path / "b")
+    plain = run_recipe(recipe, make_toy_data(world), 0, tmp_path / "a")
+    scored = run_recipe(recipe, make_toy_data(world, fresh), 0, tmp_path / "b")
     assert plain.result.fresh is None
     assert scored.result.target_score == plain.result.target_score
     model = CIDAClassifier.load(tmp_path / "b" / "model.safetensors")

@@ -14,7 +14,7 @@ from cida.cli.export_run import read_exported_model
 from cida.cli.fit import Fit
 from cida.cli.predict_table import predict_table
 from cida.datasets import make_circle
-from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, ToyTaskData
+from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, make_toy_data
 from cida.experiments.runner import run_recipe
 from cida.experiments.sleep import STUDIES, SleepStore, read_signal
 from cida.experiments.sleep.covariates import read_covariates
@@ -156,7 +156,7 @@ def make_runs(home):
             runs / "table.csv", runs / "table", "label", ("u",), ("u:24",), steps=12, expected=False
         ).run(quiet())
         Fit(runs / "arrays.npz", runs / "arrays", steps=2, expected=False).run(quiet())
-        sample = ToyTaskData(make_circle(n_per_domain=3, seed=0))
+        sample = make_toy_data(make_circle(n_per_domain=3, seed=0))
         recipe = DEMO_RECIPES["histogram"].with_settings(steps=12, hidden=(4,), encoding_width=2)
         run_recipe(recipe, sample, 0, runs / "circle", origin=Origin("circle"))
         u = columns()["u"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cida.methods import METHODS
+from cida.methods import METHODS, Role
 from cida.report.task_tables import (
     build_detail_table,
     build_paper_table,
@@ -27,6 +27,7 @@ OLD = task("s/old", "Old → young")
 
 
 def row(task, method, target, seed=0, source=0.9, seconds=1.0, more=None):
+    role = METHODS[method].role if method in METHODS else Role.ADAPTIVE
     return RunResult(
         method,
         seed,
@@ -37,7 +38,7 @@ def row(task, method, target, seed=0, source=0.9, seconds=1.0, more=None):
         seconds,
         extra_metrics=more,
         task=task.name,
-        role=METHODS[method].role,
+        role=role,
     )
 
 

@@ -115,7 +115,9 @@ def _make_indexed_data(
     domain = np.repeat(np.arange(n_domains), len(x) // n_domains)
     scaling = (x.mean(axis=0), x.std(axis=0)) if scaling_from is None else scaling_from.scaling
     if scaling is None:
-        raise ValueError("scaled_as is a world without a scaling; give one that a draw here made.")
+        raise ValueError(
+            "scaling_from has no scaling; give data that make_circle or make_sine returned."
+        )
     return IndexedData(
         name=name,
         x=(x - scaling[0]) / scaling[1],
@@ -129,9 +131,9 @@ def _make_indexed_data(
 def _check_sizes(n_domains: int, n_per_domain: int, n_source_domains: int) -> None:
     if n_domains < 2 or n_per_domain < 1 or not 1 <= n_source_domains <= n_domains:
         raise ValueError(
-            f"domains={n_domains}, points={n_per_domain}, source_domains={n_source_domains} "
-            "make no world; "
-            "use at least 2 domains, 1 point each and 1 to domains source domains."
+            f"n_domains={n_domains}, n_per_domain={n_per_domain} and "
+            f"n_source_domains={n_source_domains} make no data; use at least 2 domains, 1 point "
+            "in each, and from 1 to n_domains source domains."
         )
 
 
@@ -361,7 +363,7 @@ def make_shifting_labels(n_samples: int = DEFAULT_SAMPLES, seed: int = 0) -> Ind
 
 def _make_rng(n_samples: int, seed: int) -> np.random.Generator:
     if n_samples < 10:
-        raise ValueError(f"rows is {n_samples}; a world needs at least 10.")
+        raise ValueError(f"n_samples is {n_samples}; use at least 10.")
     return np.random.default_rng(seed)
 
 

@@ -1,68 +1,126 @@
-"""Where runs are made, for joblib: processes of this machine, or workers of a Dask cluster."""
+"""Where runs are made: in processes of this machine, or by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import multiprocessing
+import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
-
-from joblib import Parallel, delayed
-from joblib.parallel import LokyBackend, ParallelBackendBase
 
 from cida.errors import CommandError
 from cida.estimators import CidaWarning
 from cida.estimators.model_file import library_versions
 
-__all__ = [
-    "DaskBackend",
-    "ProcessBackend",
-    "block_sigint",
-    "connect_to_cluster",
-    "map_in_processes",
-    "stop_if_cancelled",
-]
-
-SCHEDULER_TIMEOUT_SECONDS = (
-    10  # seconds for a scheduler to answer, and for its first worker to come
-)
-
+__all__ = ["connect_to_cluster", "iterate_results", "stop_if_cancelled"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
+SCHEDULER_TIMEOUT_SECONDS = 10  # for a scheduler to answer, and for its first worker to come
 
-class ProcessBackend(LokyBackend):  # type: ignore[misc]  # joblib has no types
-    """joblib's processes, one thread each, that end with the work and clean up behind them."""
 
-    def __init__(self) -> None:
-        super().__init__(inner_max_num_threads=1, initializer=_initialize_worker)
-        self._foreign_processes = set(multiprocessing.active_children())
+def iterate_results(
+    function: Callable[[T], R],
+    items: Iterable[T],
+    n_jobs: int | None = None,
+    scheduler: str | None = None,
+) -> Generator[R, None, None]:
+    """The function's results for all items as they come, ``n_jobs`` at a time.
 
-    def terminate(self) -> None:
-        """The work is done; joblib would keep its processes for the next."""
-        pool = self._workers
-        super().terminate()
-        if pool is not None:
-            pool.shutdown()
+    With the address of a Dask ``scheduler`` the workers of its cluster compute them, all of them if
+    ``n_jobs`` is None; else processes of this machine, or this one where ``n_jobs`` is 1.
+    """
+    n_local = n_jobs or 1
+    opened = _open_cluster(scheduler) if scheduler is not None else _open_processes(n_local)
+    max_pending = n_jobs if scheduler is not None else n_local
+    remaining, pending = iter(items), set[Future[R]]()
+    with opened as executor:
+        while True:
+            n_free = None if max_pending is None else max_pending - len(pending)
+            pending |= {executor.submit(function, item) for item in islice(remaining, n_free)}
+            if not pending:
+                return
+            ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield _get_result(future)
 
-    def abort_everything(self, ensure_ready: bool = True) -> None:
-        """joblib would kill them, and leave what they were writing."""
-        own_processes = [
-            p for p in multiprocessing.active_children() if p not in self._foreign_processes
-        ]
-        for process in own_processes:
+
+def _get_result(future: Future[R]) -> R:
+    """What came of a call; that a cluster gave it up is told in a sentence."""
+    try:
+        return future.result()
+    except CancelledError:
+        raise CommandError(
+            "the scheduler is gone; finished runs are kept: start it again and go on with --resume."
+        ) from None
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"a worker cannot load cida ({error}); install there what is here."
+        ) from None
+    except Exception as error:
+        n_failures = getattr(error, "allowed_failures", None)  # of Dask's KilledWorker
+        if n_failures is None:
+            raise
+        raise CommandError(
+            f"a run's worker died {n_failures + 1} times, perhaps for want of memory; finished "
+            "runs are kept: go on with --resume and larger workers."
+        ) from None
+
+
+# --- this machine --------------------------------------------------------------------------------
+
+
+class _InlineExecutor(Executor):
+    """Calls are made here, as they are submitted."""
+
+    def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
+        future: Future[R] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class _WorkerPool(ProcessPoolExecutor):
+    """Processes that clean up behind them when they are terminated, and never hear of Ctrl-C."""
+
+    def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
+        # A worker that is still importing would answer Ctrl-C with a traceback.
+        with _block_sigint():
+            return super().submit(_run_in_process, fn, *args, **kwargs)
+
+
+@contextmanager
+def _open_processes(n_jobs: int) -> Iterator[Executor]:
+    if n_jobs == 1:
+        yield _InlineExecutor()
+        return
+    other_processes = set(multiprocessing.active_children())
+    pool = _WorkerPool(n_jobs, multiprocessing.get_context("spawn"), _initialize_worker)
+    try:
+        yield pool
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - other_processes:
             process.terminate()
-        for process in own_processes:
-            process.join(5)
-        super().abort_everything(ensure_ready)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _initialize_worker() -> None:
@@ -74,12 +132,16 @@ def _exit_on_sigterm(*_: object) -> None:
     raise SystemExit(1)  # rather than be killed: half-written files are removed on the way out
 
 
-@contextmanager
-def block_sigint() -> Iterator[None]:
-    """Processes that are started inside never hear of Ctrl-C; ours is told when it is left.
+def _run_in_process(function: Callable[..., R], *args: Any) -> R:
+    try:
+        return function(*args)
+    except SystemExit:  # which the pool would take for the call's result, and go on
+        os._exit(1)
 
-    A worker that is still importing would answer with a traceback.
-    """
+
+@contextmanager
+def _block_sigint() -> Iterator[None]:
+    """Processes that are started inside never hear of Ctrl-C; ours is told when it is left."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -90,73 +152,34 @@ def block_sigint() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
-def map_in_processes(function: Callable[[T], R], items: Iterable[T], n_jobs: int) -> Iterator[R]:
-    """The function's value of every item, in any order; here where one at a time is enough.
-
-    Items are drawn as processes become free. Whoever stops early stops the processes too.
-    """
-    if n_jobs == 1:
-        yield from map(function, items)
-        return
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="joblib")  # that work is cancelled
-        parallel = Parallel(
-            n_jobs, backend=ProcessBackend(), return_as="generator_unordered", batch_size=1
-        )
-        with block_sigint():
-            values = parallel(delayed(function)(item) for item in items)
-        yield from values
+# --- a cluster -----------------------------------------------------------------------------------
 
 
-class DaskBackend(ParallelBackendBase):  # type: ignore[misc]
-    """The workers of a Dask cluster: what a worker that died was doing is done by another.
-
-    joblib has a backend for Dask too. It never returns when Dask gives up a call that ended four
-    workers, it does not heed ``n_jobs``, and it sends what scikit-learn computes inside a run back
-    into the cluster. This one hands calls to Dask's executor and does nothing else.
-    """
-
-    supports_retrieve_callback = True
+class _ClusterExecutor(Executor):
+    """The workers of a Dask cluster: what a worker that died was doing is done by another."""
 
     def __init__(self, client: Any) -> None:
-        super().__init__()
-        self._pool = client.get_executor(pure=False)
+        self._executor = client.get_executor(pure=False)
         self._local_versions = library_versions()
 
-    def effective_n_jobs(self, n_jobs: int) -> int:
-        """More than one, which joblib would do here: Dask knows how many workers there are."""
-        return 2
-
-    def submit(self, func: Any, callback: Callable[[Any], None] | None = None) -> Any:
-        future = self._pool.submit(_run_on_worker, func, self._local_versions)
-        if callback is not None:
-            future.add_done_callback(callback)
+    def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
+        call = partial(fn, *args, **kwargs)
+        future: Future[R] = self._executor.submit(_run_on_worker, call, self._local_versions)
         return future
 
-    def retrieve_result_callback(self, out: Any) -> Any:
-        """What came of it; that nothing will come of it is told in a sentence."""
-        from distributed import KilledWorker
-
-        try:
-            return out.result()
-        except KilledWorker as error:
-            raise CommandError(
-                f"a run's worker died {error.allowed_failures + 1} times, perhaps for want of "
-                "memory; finished runs are kept: go on with --resume and larger workers."
-            ) from None
-        except CancelledError:
-            raise CommandError(
-                "the scheduler is gone; finished runs are kept: start it again and go on with "
-                "--resume."
-            ) from None
-        except ModuleNotFoundError as error:
-            raise CommandError(
-                f"a worker cannot load cida ({error}); install there what is here."
-            ) from None
-
-    def abort_everything(self, ensure_ready: bool = True) -> None:
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         with suppress(Exception):  # a scheduler that is gone cannot be told
-            self._pool.shutdown(wait=False)
+            self._executor.shutdown(wait=wait)
+
+
+@contextmanager
+def _open_cluster(address: str) -> Iterator[Executor]:
+    with connect_to_cluster(address) as client:
+        executor = _ClusterExecutor(client)
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=False)
 
 
 # A process makes one run at a time: all of its threads share torch's random state.

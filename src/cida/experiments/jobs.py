@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from cida.errors import CommandError
 from cida.estimators import CidaWarning
-from cida.experiments.backends import (
-    DaskBackend,
-    ProcessBackend,
-    block_sigint,
-    connect_to_cluster,
-    stop_if_cancelled,
-)
+from cida.experiments.backends import iterate_results, stop_if_cancelled
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.runner import (
     NO_RESUME,
@@ -154,10 +147,7 @@ def run_jobs(
     # Who makes a run may work in another folder.
     original_jobs = {_with_absolute_paths(job): job for job in job_list}
     results: dict[Job, JobResult] = {}
-    with (
-        _open_backend(n_jobs, scheduler) as parallel,
-        closing(_iterate_results(parallel, original_jobs)) as job_results,
-    ):
+    with closing(iterate_results(_run_job, original_jobs, n_jobs, scheduler)) as job_results:
         for job_result in job_results:
             if scheduler is not None:
                 _check_result_visible(job_result)
@@ -170,29 +160,6 @@ def run_jobs(
 def _with_absolute_paths(job: Job) -> Job:
     root = None if job.data_root is None else job.data_root.absolute()
     return replace(job, folder=job.folder.absolute(), data_root=root)
-
-
-@contextmanager
-def _open_backend(n_jobs: int | None, scheduler: str | None) -> Iterator[Parallel]:
-    """joblib, set to this machine or to the cluster."""
-    options = {"return_as": "generator_unordered", "batch_size": 1}
-    with warnings.catch_warnings():
-        # That runs are cancelled when one fails, and that a process is replaced when it has grown.
-        warnings.filterwarnings("ignore", module="joblib")
-        if scheduler is None:
-            yield Parallel(n_jobs or 1, backend=ProcessBackend(), **options)
-            return
-        with connect_to_cluster(scheduler) as client:
-            pre_dispatch = "all" if n_jobs is None else n_jobs
-            yield Parallel(2, backend=DaskBackend(client), pre_dispatch=pre_dispatch, **options)
-
-
-def _iterate_results(
-    parallel: Parallel, job_list: Iterable[Job]
-) -> Generator[JobResult, None, None]:
-    with block_sigint():
-        job_results = parallel(delayed(_run_job)(task) for task in job_list)
-    yield from job_results
 
 
 def _check_result_visible(job_result: JobResult) -> None:

@@ -66,7 +66,7 @@ def titles(figure):
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_world_has_a_panel_for_domains_truth_and_each_method(world, outcomes, count):
-    first = [o for o in outcomes if o.row.seed == 0][:count]
+    first = [o for o in outcomes if o.result.seed == 0][:count]
     shown = titles(plot_toy_predictions(world, first))
     assert shown[:2] == ["Domains, coloured by u", "Ground truth"]
     assert shown[2] == "TRUTH: 100.0 %"
@@ -74,7 +74,7 @@ def test_the_world_has_a_panel_for_domains_truth_and_each_method(world, outcomes
 
 
 def test_accuracy_has_a_panel_a_method_with_the_mean_over_seeds(world, outcomes):
-    plain = [o for o in outcomes if o.row.method != "one"]
+    plain = [o for o in outcomes if o.result.method != "one"]
     worse = outcome(world, "truth", 2, 1 - world.y)
     figure = plot_toy_accuracy(world, [*plain, worse])
     shown = titles(figure)

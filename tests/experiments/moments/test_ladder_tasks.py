@@ -18,13 +18,13 @@ from cida.experiments.moments import ladder_tasks
 from cida.experiments.moments.ladder_tasks import (
     MOMENTS,
     LadderDistribution,
-    LadderTaskData,
     ShortcutNetworks,
     ShortcutTaskData,
     dependence_start_metrics,
     discriminator_start_metrics,
 )
 from cida.experiments.spec import build_recipes
+from cida.experiments.task_data import DependenceTaskData
 from cida.games import GAMES
 from cida.spaces import Line
 
@@ -239,7 +239,7 @@ def test_a_task_for_each_rung_and_a_preset_that_begins_at_the_shortcut():
     assert [benchmark.task_name for benchmark in MOMENTS] == list(SWITCH_POINTS_BY_MOMENT)
     for benchmark in MOMENTS:
         points, start = benchmark.draw_data(3, "points"), benchmark.draw_data(3, "start")
-        assert type(points) is LadderTaskData
+        assert type(points) is DependenceTaskData
         assert type(start) is ShortcutTaskData
         assert start.rung == benchmark.task_name
         assert points.fingerprint() == start.fingerprint()

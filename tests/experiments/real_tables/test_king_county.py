@@ -53,7 +53,7 @@ def test_a_house_without_price_or_place_is_refused(small, column):
 
 @pytest.mark.parametrize("neighbours", [1, 2, 7, 40, 300])
 def test_the_median_is_that_of_the_nearest_by_great_circle(neighbours, monkeypatch):
-    monkeypatch.setattr(king_county, "ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(king_county, "QUERY_CHUNK_ROWS", 64)
     random = np.random.default_rng(3)
     # A few kilometres across, where a plane and the globe order the distances alike.
     place = random.uniform([47.6, -122.3], [47.61, -122.28], (300, 2))
@@ -100,19 +100,19 @@ def test_above_the_median_is_half_of_all_houses():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"neighbours": 0}, "neighbours is 0; use a whole number from 1 to 10"),
-        ({"neighbours": 11}, "neighbours is 11; use a whole number from 1 to 10"),
-        ({"neighbours": 2.5}, "neighbours is 2.5"),
-        ({"price": np.ones(9)}, r"price has shape \(9,\) and place \(10, 2\)"),
-        ({"place": np.ones((10, 3))}, r"place \(10, 3\)"),
+        ({"n_neighbors": 0}, "n_neighbors is 0; use a whole number from 1 to 10"),
+        ({"n_neighbors": 11}, "n_neighbors is 11; use a whole number from 1 to 10"),
+        ({"n_neighbors": 2.5}, "n_neighbors is 2.5"),
+        ({"price": np.ones(9)}, r"price has shape \(9,\) and location \(10, 2\)"),
+        ({"location": np.ones((10, 3))}, r"location \(10, 3\)"),
         ({"price": np.full(10, np.nan)}, "price holds NaN"),
-        ({"place": np.full((10, 2), np.inf)}, "place holds NaN or infinity"),
+        ({"location": np.full((10, 2), np.inf)}, "location holds NaN or infinity"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(change, words):
     price, place = county(10)
     with pytest.raises(ValueError, match=words):
-        neighborhood_median(**{"price": price, "place": place, "neighbours": 3} | change)
+        neighborhood_median(**{"price": price, "location": place, "n_neighbors": 3} | change)
 
 
 def test_a_logarithm_needs_prices_above_zero():

@@ -17,7 +17,7 @@ from cida.networks import TabularEncoder
 
 pytestmark = pytest.mark.usefixtures("small_tables")
 
-TASKS = [b.name for name in ("nhanes", "king-county", "support2") for b in EXPERIMENTS[name]]
+TASKS = [b.name for name in ("nhanes", "king-county", "support2") for b in EXPERIMENTS[name].tasks]
 SOURCES = {
     "nhanes": lambda u: u[:, 0] <= 20,
     "support2": lambda u: u[:, 0] <= 55,

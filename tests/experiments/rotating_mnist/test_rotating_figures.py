@@ -76,7 +76,9 @@ def test_an_encoder_without_a_transformer_has_no_angle_to_draw(runs, tmp_path):
         return x.reshape(len(x), -1)
 
     plain = SimpleNamespace(game_=SimpleNamespace(encoder=nn.Identity()), transform=transform)
-    drawn = draw_figures(sample, [CompletedRun(outcome.recipe, outcome.row, plain, [])], tmp_path)
+    drawn = draw_figures(
+        sample, [CompletedRun(outcome.recipe, outcome.result, plain, [])], tmp_path
+    )
     assert list(drawn) == ["Accuracy against the angle", "Encodings"]
 
 
@@ -194,7 +196,7 @@ def test_a_band_is_drawn_where_digits_differ_and_nowhere_else(runs):
         with_transformer(space, Turner(space, lambda images, u: -u)),
     ]
     figure = plot_learned_angle(
-        sample, [CompletedRun(outcome.recipe, outcome.row, m, []) for m in models]
+        sample, [CompletedRun(outcome.recipe, outcome.result, m, []) for m in models]
     )
     assert [len(ax.collections) for ax in visible(figure)] == [1, 0]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from cida.experiments.published import PUBLISHED_SCORES
 from torch import nn
 
+from cida.experiments.folder_files import load_published_scores
 from cida.experiments.jobs import Job
 from cida.experiments.rotating_mnist.rotating_dataset import Digits
 from cida.experiments.rotating_mnist.rotating_tasks import (
@@ -19,6 +19,8 @@ from cida.experiments.rotating_mnist.rotating_tasks import (
 from cida.experiments.runner import load_completed_run, run_recipe
 from cida.experiments.spec import build_recipes
 from cida.training import seeded
+
+PUBLISHED = load_published_scores("cida.experiments.rotating_mnist")["rotating-mnist"]
 
 METHODS = ROTATING_DIGITS.methods
 PRESETS = [
@@ -329,9 +331,9 @@ def test_a_sample_says_its_name():
     assert drawn().name == ROTATING_DIGITS.name
 
 
-@pytest.mark.parametrize("method", PUBLISHED_SCORES["rotating-mnist"])
+@pytest.mark.parametrize("method", PUBLISHED)
 def test_the_papers_mean_is_that_of_its_seven_target_intervals(method):
-    record = PUBLISHED_SCORES["rotating-mnist"][method]
+    record = PUBLISHED[method]
     assert len(record.by_index) == 8
     assert np.mean(record.by_index[1:]) == pytest.approx(record.accuracy, abs=0.0006)
     assert method in METHODS

@@ -58,7 +58,7 @@ class TestVerdict:
 
 class TestBank:
     def test_it_has_at_least_120_runs_over_six_worlds_with_two_seeds(self):
-        tasks = EXPERIMENTS["selection"]
+        tasks = EXPERIMENTS["selection"].tasks
         assert len(tasks) == 6
         assert 2 * sum(len(task.methods) for task in tasks) >= 120
 

@@ -4,17 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cida.experiments.worlds.world_figures import (
-    draw_figures,
-    plot_accuracy_by_index,
-    plot_score_matrix,
-)
 from sklearn.metrics import r2_score
 
 from cida.datasets import make_circle, make_drifting_regression, make_plane, make_rotating_moons
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.spec import METHODS, build_recipes
-from cida.experiments.worlds.synthetic_tasks import SYNTHETIC_TASKS, SyntheticTaskData
+from cida.experiments.score_figures import (
+    draw_figures,
+    plot_accuracy_by_index,
+    plot_score_matrix,
+)
+from cida.experiments.spec import build_recipes
+from cida.experiments.task_data import DependenceTaskData
+from cida.experiments.worlds.synthetic_tasks import SYNTHETIC_TASKS
+from cida.methods import METHODS
 from cida.runs.records import RunResult
 
 TASKS = [benchmark.name for benchmark in SYNTHETIC_TASKS]
@@ -38,7 +40,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def points():
-    return SyntheticTaskData(make_circle(seed=100), "worlds/circle")
+    return DependenceTaskData(make_circle(seed=100), "worlds/circle")
 
 
 # --- who sees which label ---------------------------------------------------------------------
@@ -87,7 +89,7 @@ def test_scores_are_shares_of_right_rows_of_source_target_and_all(points):
 def test_a_regression_is_scored_by_r2():
     world = make_drifting_regression(seed=100)
     said = world.y + np.where(world.source, 0.0, 0.5)
-    found = SyntheticTaskData(world, "worlds/drifting-regression", True).evaluate(Told(said))
+    found = DependenceTaskData(world, "worlds/drifting-regression", True).evaluate(Told(said))
     assert found["source_score"] == 1
     target = ~world.source
     assert found["target_score"] == pytest.approx(r2_score(world.y[target], said[target]))
@@ -96,7 +98,7 @@ def test_a_regression_is_scored_by_r2():
 
 def test_cells_of_an_index_of_two_numbers_have_two_bounds():
     world = make_plane(seed=100)
-    found = SyntheticTaskData(world, "worlds/plane").evaluate(Told(world.y))
+    found = DependenceTaskData(world, "worlds/plane").evaluate(Told(world.y))
     assert all(len(cell["lo"]) == len(cell["hi"]) == 2 for cell in found["by_index"])
     assert sum(cell["n"] for cell in found["by_index"]) == len(world.u)
 
@@ -161,9 +163,9 @@ def row(task, method, target, seed=0):
 @pytest.fixture(scope="module")
 def samples():
     return {
-        "worlds/moons": SyntheticTaskData(make_rotating_moons(n_samples=60), "worlds/moons"),
-        "worlds/plane": SyntheticTaskData(make_plane(n_samples=60), "worlds/plane"),
-        "worlds/drifting-regression": SyntheticTaskData(
+        "worlds/moons": DependenceTaskData(make_rotating_moons(n_samples=60), "worlds/moons"),
+        "worlds/plane": DependenceTaskData(make_plane(n_samples=60), "worlds/plane"),
+        "worlds/drifting-regression": DependenceTaskData(
             make_drifting_regression(n_samples=60), "worlds/drifting-regression", True
         ),
     }
@@ -194,7 +196,7 @@ def test_a_panel_a_world_has_a_line_for_each_method_that_ran_there(samples, rows
     panels = [axes for axes in plot_accuracy_by_index(along, rows).axes if axes.get_visible()]
     assert [axes.get_title() for axes in panels] == [TASK_SPECS[name].title for name in along]
     drawn = [{line.get_label() for line in axes.lines} for axes in panels]
-    titles = {method: METHODS[method][0] for method in ("source-only", "default")}
+    titles = {method: METHODS[method].title for method in ("source-only", "default")}
     assert drawn[0] == set(titles.values())
     assert drawn[1] == {titles["source-only"]}
     line = next(one for one in panels[0].lines if one.get_label() == titles["source-only"])

@@ -86,7 +86,7 @@ def log_price_ratio(price: Array, location: Array, n_neighbors: int = 400) -> Ar
 def neighborhood_median(price: Array, location: Array, n_neighbors: int = 400) -> Array:
     """The median price of the nearest houses, the house itself among them.
 
-    ``place`` is latitude and longitude in degrees; distances are on the plane that touches the
+    ``location`` is latitude and longitude in degrees; distances are on the plane that touches the
     earth at their mean, which is exact enough for a county.
     """
     price, location = np.asarray(price, np.float64), np.asarray(location, np.float64)
@@ -110,15 +110,15 @@ def _project_to_km(location: Array) -> Array:
 def _check_prices(price: Array, location: Array, n_neighbors: int) -> None:
     if price.ndim != 1 or location.shape != (len(price), 2):
         raise ValueError(
-            f"price has shape {price.shape} and place {location.shape}; give one price and one "
+            f"price has shape {price.shape} and location {location.shape}; give one price and one "
             f"latitude and longitude a row."
         )
-    for name, values in (("price", price), ("place", location)):
+    for name, values in (("price", price), ("location", location)):
         if not np.isfinite(values).all():
             raise ValueError(f"{name} holds NaN or infinity; leave these rows out.")
     if not isinstance(n_neighbors, int | np.integer) or not 1 <= n_neighbors <= len(price):
         raise ValueError(
-            f"neighbours is {n_neighbors}; use a whole number from 1 to {len(price)}, the houses."
+            f"n_neighbors is {n_neighbors}; use a whole number from 1 to {len(price)}, the houses."
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cida.experiments.backends import map_in_processes
+from cida.experiments.backends import iterate_results
 from cida.experiments.sleep.covariates import (
     NO_COLUMN_OVERRIDES,
     Covariates,
@@ -91,7 +91,7 @@ def prepare_study(
             for task in job_list
             if read_part(task.part_path, settings, counts_only=True) is None
         ]
-        for n_done, failure in enumerate(map_in_processes(prepare_night, pending_jobs, n_jobs)):
+        for n_done, failure in enumerate(iterate_results(prepare_night, pending_jobs, n_jobs)):
             failures += [failure] if failure else []
             on_progress(n_done + 1, len(pending_jobs))
         failures.sort(key=lambda failure: int(failure.subject))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cida.experiments.backends import map_in_processes
+from cida.experiments.backends import iterate_results
 from cida.experiments.sleep.physiology import (
     N3,
     BreathingTraits,
@@ -94,7 +94,7 @@ def simulate_cohorts(
                 _covariate_table(STUDIES[name], subject_numbers, seed),
             )
         pending_jobs = [task for task in job_list if not _is_written(task)]
-        for done, _ in enumerate(map_in_processes(write_night, pending_jobs, n_jobs)):
+        for done, _ in enumerate(iterate_results(write_night, pending_jobs, n_jobs)):
             on_progress(done + 1, len(pending_jobs))
     return list(roots.values())
 
