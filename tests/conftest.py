@@ -31,7 +31,7 @@ def certificates_once():
     """A report's certificate of the very same rows is computed once: it has no chance in it."""
     from cida.report import trust
 
-    known, certify = {}, trust.certify
+    known, certify = {}, trust.certify_or_decline
 
     def remembered(space, z, u, said, **names):
         parts = [np.ascontiguousarray(np.asarray(part)) for part in (z, u, said)]
@@ -41,7 +41,7 @@ def certificates_once():
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trust, "certify", remembered)
+        patch.setattr(trust, "certify_or_decline", remembered)
         yield
 
 

@@ -55,7 +55,6 @@ RECORD = RunRecord(
             "data": ["source 6-18: 40 rows", "target 0-24: 40 rows"],
             "warnings": ["the balance of fault moves along hour"],
             "results": ["expected on the target, without its labels: accuracy 85% (72% to 97%)"],
-            "certificate": ["The encoding shows no trace of u."],
         },
     ),
 )
@@ -68,7 +67,7 @@ def test_the_card_says_what_the_run_says(model):
         "fingerprint: `00c0ffee00c0ffee`",
         "source 6-18: 40 rows",
         "expected on the target, without its labels: accuracy 85% (72% to 97%)",
-        "The encoding shows no trace of u.",
+        "No certificate of alignment was made for this run.",
         "the doctor found nothing amiss in training.",
         "the balance of fault moves along hour",
         "No label of the target was read in training.",

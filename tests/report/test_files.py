@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cida.report import read_runs, render_report, write_report
-from cida.report.files import render_csv, render_latex, render_png
+from cida.report.files import render_png
+from cida.report.tables import render_csv, render_latex
+from cida.runs.result_table import Cell, ResultTable
 
 MEGABYTE = 1_000_000
 
@@ -73,7 +75,7 @@ def test_a_table_read_back_from_csv_is_the_table(written):
     page, folder = written
     for name, cells in page.tables.items():
         text = (folder / f"report-files/{name}.csv").read_text()
-        assert list(csv.DictReader(io.StringIO(text))) == cells
+        assert list(csv.DictReader(io.StringIO(text))) == cells.texts
 
 
 words = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).filter(
@@ -84,7 +86,7 @@ words = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20).fil
 @given(st.lists(st.fixed_dictionaries({"method": words, "a, b": words}), min_size=1, max_size=4))
 def test_any_words_survive_csv(found):
     """But for a sign before those that a spreadsheet would take for a formula."""
-    lines = list(csv.DictReader(io.StringIO(render_csv(found))))
+    lines = list(csv.DictReader(io.StringIO(render_csv(ResultTable.of(found)))))
     assert len(lines) == len(found)
     for line, cells in zip(lines, found, strict=True):
         for name, meant in cells.items():
@@ -96,23 +98,34 @@ def test_any_words_survive_csv(found):
 
 @pytest.mark.parametrize("words", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3+cmd", "\t=1"])
 def test_no_name_is_a_formula_in_a_spreadsheet(words):
-    assert f"'{words}" in render_csv([{"method": words, "gain": "+1.5"}])
+    assert f"'{words}" in render_csv(ResultTable.of([{"method": words, "gain": Cell(1.5, "+.1f")}]))
 
 
-@pytest.mark.parametrize("number", ["+39.5", "-1082.5", "-0.2", "+1.2 %", "-1e-05"])
-def test_numbers_are_written_as_they_are(number):
-    assert render_csv([{"gain": number}]) == f"gain\n{number}\n"
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (Cell(39.54, "+.1f"), "+39.5"),
+        (Cell(-1082.5), "-1082.5"),
+        (Cell(1.2, "+.1f", note=" %"), "+1.2 %"),
+        (Cell(-1e-5), "-1e-05"),
+        (Cell(), ""),
+        (Cell(19000.0, display="2022-01-08"), "2022-01-08"),
+    ],
+)
+def test_numbers_are_written_as_they_are(cell, text):
+    assert render_csv(ResultTable.of([{"name": "a", "gain": cell}])) == f"name,gain\na,{text}\n"
 
 
 def test_bold_is_not_marked_in_csv_and_bold_in_latex():
-    found = [{"task": "A → B", "CIDA": "**93.1** (92.8)"}]
+    cell = Cell(93.1, ".1f", is_best=True, note=" (92.8)")
+    found = ResultTable.of([{"task": "A → B", "CIDA": cell}])
     assert render_csv(found) == "task,CIDA\nA → B,93.1 (92.8)\n"
     assert r"A $\rightarrow$ B & \textbf{93.1} (92.8) \\" in render_latex(found)
 
 
 @given(words)
 def test_latex_reads_no_word_as_a_command(text):
-    line = render_latex([{"name": text}]).splitlines()[4].removesuffix(r" \\")
+    line = render_latex(ResultTable.of([{"name": text}])).splitlines()[4].removesuffix(r" \\")
     for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}",
                     r"\textless{}", r"\textgreater{}", r"\ldots{}"):  # fmt: skip
         line = line.replace(command, "")

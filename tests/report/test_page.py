@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cida.certificate import Certificate
 from cida.report import RunCollection, read_runs, render_report
 from cida.report.encodings import project_principal_components
 from cida.report.result_tables import build_result_lines, build_table
@@ -77,8 +78,8 @@ def test_the_headline_is_the_table_of_results(circle_page, circle_runs, read_pag
     titles = {run.method: run.title for run in circle_runs}
     order = ["source-only", "cida", "histogram"]
     rows.sort(key=lambda row: (order.index(row.method), row.seed))
-    expected = build_table(build_result_lines(rows, titles, {}))
-    found = circle_page.tables["results"]
+    expected = build_table(build_result_lines(rows, titles, {})).texts
+    found = circle_page.tables["results"].texts
     columns = list(expected[0])
     assert [{name: line[name] for name in columns} for line in found] == expected
     texts = read_page(circle_page.html).cells
@@ -131,7 +132,7 @@ def test_several_seeds_are_averaged_and_banded(circle_runs):
 def test_methods_with_unlike_numbers_of_seeds_share_a_table(circle_runs, read_page):
     some = [run for run in circle_runs if run.method == "cida" or run.seed == 100]
     page = page_of(RunCollection(tuple(some)))
-    first, second, third = page.tables["results"]
+    first, second, third = page.tables["results"].texts
     assert list(first) == list(second) == list(third)
     assert (first["std"], third["std"]) == ("", "")
     assert second["std"] != ""
@@ -167,7 +168,7 @@ def test_every_seed_is_in_the_panels_of_losses_and_source_only_has_none(circle_p
 
 
 def test_confusion_counts_every_row_whose_truth_is_known(circle_page, circle_runs):
-    lines = circle_page.tables["confusion"]
+    lines = circle_page.tables["confusion"].texts
     mine = [line for line in lines if line["method"] == "CIDA (L2)"]
     count = sum(int(line["as 0"]) + int(line["as 1"]) for line in mine)
     views = [run.snapshot for run in circle_runs if run.method == "cida"]
@@ -213,13 +214,14 @@ def test_the_page_of_a_users_table_has_what_was_understood_and_what_can_be_trust
     reader = read_page(ward_page.html)
     text = " ".join(reader.text)
     messages = words["fit"]["messages"]
-    for line in (*messages["data"], *messages["results"], *messages["certificate"]):
+    certificate = Certificate.from_dict(words["fit"]["certificate"])
+    for line in (*messages["data"], *messages["results"], *certificate.summary()):
         assert line in text
     assert headings(ward_page.html)[:4] == ["Results", "Explorer", "What it came to", "Along hour"]
     assert "Where the rows are" in text
     assert "What is predicted" in text
     assert "cida fit" in text
-    (line,) = ward_page.tables["results"]
+    (line,) = ward_page.tables["results"].texts
     assert line["rows"] == "420"
     assert line["held-out source"] == f"{100 * words['fit']['scores']['accuracy']:.1f} %"
 
@@ -302,7 +304,7 @@ def test_what_a_user_wrote_is_text_and_never_markup(
     (own,) = read_runs([ward_folder])
     view = replace(own.snapshot, index_names=(name,), classes=(title, name, command), expected=())
     messages = {
-        "data": [title], "warnings": [name], "results": [command], "certificate": [title, name],
+        "data": [title], "warnings": [name], "results": [command],
     }  # fmt: skip
     fit = replace(own.record.fit, label=title, index_names=[name], messages=messages)
     record = replace(own.record, method=method, origin=Origin(command=command), fit=fit)

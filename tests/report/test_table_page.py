@@ -67,8 +67,8 @@ def test_expected_accuracy_is_drawn_with_its_interval_and_dashed_where_it_is_a_g
     assert part.count("<polygon") == 2
     assert part.count(' dashed"') == 1
     assert "on the whole target 65 % (48 to 82)" in part
-    assert [line["expected"] for line in page.tables["expected"]] == ["80.0", "60.0"]
-    assert page.tables["results"][0]["expected on the target"] == "65 % (48 to 82)"
+    assert [line["expected"] for line in page.tables["expected"].texts] == ["80.0", "60.0"]
+    assert page.tables["results"].texts[0]["expected on the target"] == "65 % (48 to 82)"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def on_a_line(run, u, known):
 
 
 def spans(page):
-    found = [(line["hour from"], line["hour to"]) for line in page.tables["confusion"]]
+    found = [(line["hour from"], line["hour to"]) for line in page.tables["confusion"].texts]
     return list(dict.fromkeys(found))
 
 
@@ -163,8 +163,8 @@ def test_one_run_has_wide_panels_and_several_have_one_name_everywhere(ward_folde
     other = replace(run, folder=run.folder.parent / "other")
     page = page_of(RunCollection((other, run)))
     names = ["other (auto)", "run (auto)"]
-    assert [line["run"] for line in page.tables["results"]] == names
-    assert list(dict.fromkeys(line["method"] for line in page.tables["confusion"])) == names
+    assert [line["run"] for line in page.tables["results"].texts] == names
+    assert list(dict.fromkeys(line["method"] for line in page.tables["confusion"].texts)) == names
     heads = re.findall(r"<h[34][^>]*>([^<]*)</h[34]>", page.html)
     assert not {"run", "other", "auto"} & set(heads)
     assert set(names) <= set(heads)

@@ -46,6 +46,22 @@ def told(task, **targets):
     return [row(task, m.replace("_", "-"), target) for m, target in targets.items()]
 
 
+def marked(table):
+    """The cells as Markdown writes them."""
+    return [
+        {n: f"**{c.value_text}**{c.note}" if c.is_best else str(c) for n, c in row.cells.items()}
+        for row in table.rows
+    ]
+
+
+def paper_lines(*arguments):
+    return marked(build_paper_table(*arguments))
+
+
+def detail_lines(*arguments):
+    return marked(build_detail_table(*arguments))
+
+
 # --- the paper's form ----------------------------------------------------------------------------
 
 
@@ -54,7 +70,7 @@ def test_a_line_a_task_with_the_best_in_bold_and_the_papers_line_below_it():
         *told(YOUNG, source_only=0.7, dann=0.75, histogram=0.8, oracle=0.9),
         *told(OLD, source_only=0.625, dann=0.5, histogram=0.6, oracle=0.65),
     ]
-    assert build_paper_table(rows, [YOUNG, OLD], TITLES) == [
+    assert paper_lines(rows, [YOUNG, OLD], TITLES) == [
         {
             "task": "Young → old", "Source-Only": "70.0", "DANN": "75.0",
             "Histogram head": "**80.0**", "Oracle (all labels)": "90.0",
@@ -79,8 +95,8 @@ def test_turned_it_has_a_line_a_method_and_a_column_a_task():
     for tasks, old, young in (([YOUNG, OLD], "(2)", "(1)"), ([OLD, YOUNG], "(1)", "(2)")):
         table = build_paper_table(rows, tasks, titles)
         plain, beside = (
-            transpose_table(table, with_paper=False),
-            transpose_table(table, with_paper=True),
+            marked(transpose_table(table, with_paper=False)),
+            marked(transpose_table(table, with_paper=True)),
         )
         assert [list(line) for line in plain] == [["method", "(1)", "(2)"]] * 3
         assert [line["method"] for line in plain] == list(titles.values())
@@ -91,11 +107,11 @@ def test_turned_it_has_a_line_a_method_and_a_column_a_task():
 
 
 def test_equal_bests_are_both_bold_and_the_oracle_is_not_even_then():
-    (line,) = build_paper_table(
+    (line,) = paper_lines(
         told(OLD, source_only=0.5, dann=0.75, histogram=0.75, oracle=0.75), [OLD], TITLES
     )
     assert list(line.values())[1:] == ["50.0", "**75.0**", "**75.0**", "75.0"]
-    (alone,) = build_paper_table(told(OLD, oracle=0.9), [OLD], {"oracle": "Oracle"})
+    (alone,) = paper_lines(told(OLD, oracle=0.9), [OLD], {"oracle": "Oracle"})
     assert alone["Oracle"] == "90.0"
 
 
@@ -103,7 +119,7 @@ def test_the_mean_over_seeds_decides_and_what_was_not_run_is_empty():
     rows = [
         row(YOUNG, "dann", 0.9), row(YOUNG, "dann", 0.5, seed=1), row(YOUNG, "histogram", 0.72),
     ]  # fmt: skip
-    line, paper = build_paper_table(rows, [YOUNG, OLD], TITLES)
+    line, paper = paper_lines(rows, [YOUNG, OLD], TITLES)
     assert (line["DANN"], line["Histogram head"], line["Source-Only"]) == ("70.0", "**72.0**", "")
     assert paper["DANN"] == "77.1"
 
@@ -112,7 +128,7 @@ def test_the_mean_over_seeds_decides_and_what_was_not_run_is_empty():
 
 
 def test_the_gain_is_over_source_only_and_its_share_is_of_the_oracles():
-    found = build_detail_table(
+    found = detail_lines(
         told(YOUNG, source_only=0.6, dann=0.55, histogram=0.75, oracle=0.8), [YOUNG], TITLES
     )
     assert [line["method"] for line in found] == list(TITLES.values())
@@ -124,12 +140,12 @@ def test_the_gain_is_over_source_only_and_its_share_is_of_the_oracles():
 @pytest.mark.parametrize("oracle", [{}, {"oracle": 0.6}, {"oracle": 0.5}])
 def test_without_a_gap_there_is_no_share_of_it(oracle):
     rows = told(OLD, source_only=0.6, histogram=0.7, **oracle)
-    line = build_detail_table(rows, [OLD], TITLES)[1]
+    line = detail_lines(rows, [OLD], TITLES)[1]
     assert (line["gain"], line["of the gap"]) == ("+10.0", "")
 
 
 def test_without_source_only_there_is_no_gain():
-    (line,) = build_detail_table(told(OLD, histogram=0.7), [OLD], TITLES)
+    (line,) = detail_lines(told(OLD, histogram=0.7), [OLD], TITLES)
     assert (line["gain"], line["of the gap"]) == ("", "")
 
 
@@ -138,7 +154,7 @@ def test_a_task_is_compared_with_its_own_source_only_and_oracle():
         *told(YOUNG, source_only=0.5, histogram=0.6, oracle=0.7),
         *told(OLD, source_only=0.8, histogram=0.82, oracle=0.9),
     ]
-    found = build_detail_table(rows, [YOUNG, OLD], TITLES)
+    found = detail_lines(rows, [YOUNG, OLD], TITLES)
     assert [(line["task"], line["of the gap"]) for line in found[1::3]] == [
         ("Young → old", "50%"), ("Old → young", "20%"),
     ]  # fmt: skip
@@ -153,14 +169,14 @@ def test_a_line_has_spread_worst_seed_kappa_and_recalls():
         row(OLD, "histogram", 0.9, 1, 0.8, 4.0, more(0.7, 0.9, 0.4)),
     ]
     # The sample deviation of 0.7 and 0.9 is 0.1 times the root of two.
-    assert build_detail_table(rows, [OLD], TITLES) == [
+    assert detail_lines(rows, [OLD], TITLES) == [
         {
             "task": "Old → young", "method": "Histogram head", "seeds": "2", "source": "85.0",
             "target": "80.0", "std": "14.1", "worst seed": "70.0", "gain": "", "of the gap": "",
             "kappa": "0.60", "awake": "85.0", "rem": "30.0", "seconds": "3",
         }
     ]  # fmt: skip
-    (one,) = build_detail_table(rows[:1], [OLD], TITLES)
+    (one,) = detail_lines(rows[:1], [OLD], TITLES)
     assert (one["seeds"], one["std"], one["worst seed"]) == ("1", "", "70.0")
 
 

@@ -142,7 +142,6 @@ class Fit:
             expected = self._expected(model, data, console)
             result_lines = [*figure_lines(data, figures), *expected_lines(data, expected)]
             certificate = certify_fit(state, data, model.n_draws)
-            certificate_lines = certificate.summary()
             folder.write_snapshot(take_snapshot(state, data, model.n_draws, expected))
             fit = FitRecord(
                 label=table.label,
@@ -152,20 +151,19 @@ class Fit:
                 n_members=self.seeds,
                 scores={figures.metric: figures.train_score},
                 plan=state.plan.to_dict(),
-                certificate=certificate.to_dict(),
+                certificate=certificate,
                 messages={
                     "data": data_summary,
                     "plan": state.plan.summary(),
                     "warnings": messages,
                     "results": result_lines,
-                    "certificate": certificate_lines,
                 },
             )
             model.save(folder.path / MODEL_FILE)
             folder.write_events(state.histories)
             folder.write_record(replace(self._record(), fit=fit))
             self._report(folder.path, console)
-        print_lines(console, *result_lines, certificate_lines[0])
+        print_lines(console, *result_lines, certificate.summary()[0])
         print_lines(console, "The report, to open in a browser:")
         print_lines(console, str((self.out / REPORT_FILE).resolve()), str(self.out.resolve()))
         if self.json:
@@ -177,7 +175,7 @@ class Fit:
                 plan=fit.plan,
                 figures=figures.to_dict(),
                 expected=[asdict(one) for one in expected],
-                certificate=fit.certificate,
+                certificate=certificate.to_dict(),
                 diagnoses=[diagnosis.to_dict() for diagnosis in state.diagnoses],
             )
         return 0

@@ -14,7 +14,6 @@ from cida.cli.report import REPORT_FILE, save_report
 from cida.datasets import make_circle
 from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, make_toy_data
 from cida.experiments.commands import Demo
-from cida.experiments.publish import rich_table
 from cida.experiments.registry import EXPERIMENTS
 from cida.experiments.runner import (
     CompletedRun,
@@ -27,6 +26,7 @@ from cida.experiments.runner import (
 from cida.io.files import exclusive_lock
 from cida.report import Manifest, read_runs
 from cida.report.result_tables import build_result_lines, build_table
+from cida.report.tables import render_terminal
 from cida.runs.records import Origin
 
 __all__ = ["DemoRun"]
@@ -64,7 +64,7 @@ class DemoRun(Demo):
         save_report(read_runs(folders), self.out / REPORT_FILE, console)
         titles = {outcome.recipe.method: outcome.recipe.title for outcome in completed_runs}
         title = "Circle: accuracy %, 6 source and 24 target domains"
-        console.print(rich_table(build_table(build_result_lines(results, titles)), title))
+        console.print(render_terminal(build_table(build_result_lines(results, titles)), title))
         console.print("The report, to open in a browser:")
         console.print(str((self.out / REPORT_FILE).resolve()), soft_wrap=True, highlight=False)
         if self.json:

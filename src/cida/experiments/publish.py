@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from cida.cli.report import REPORT_FILE, save_report
 from cida.experiments.jobs import JobResult
@@ -19,16 +18,18 @@ from cida.experiments.runner import load_completed_run, write_json, write_result
 from cida.experiments.spec import Analysis, Experiment, Layout, TaskSpec
 from cida.io.files import write_atomically
 from cida.report import Manifest, read_runs
-from cida.report.result_tables import build_result_lines, build_table, render_markdown
+from cida.report.result_tables import build_result_lines, build_table
+from cida.report.tables import render_markdown, render_terminal
 from cida.report.task_tables import (
     build_detail_table,
     build_paper_table,
     summarize_categorical_wins,
     transpose_table,
 )
-from cida.runs.records import RunResult, TableLine
+from cida.runs.records import RunResult
+from cida.runs.result_table import ResultTable
 
-__all__ = ["Publisher", "rich_table"]
+__all__ = ["Publisher"]
 
 # What table.md and the report have room for, and a terminal has not.
 WIDE_ONLY_COLUMNS = ("source", "gain", "fresh std", "fresh all", "record")
@@ -114,7 +115,7 @@ class Publisher:
             is_narrow = console.width < MIN_COLUMNS_FOR_INTERVALS
             hidden_columns = ("gain", "std", *(lines[0].interval_accuracies if is_narrow else ()))
         title = f"{self.experiment.name}, {self.preset}, protocol {self.protocol}: accuracy %"
-        console.print(rich_table(rows, title, hidden_columns))
+        console.print(render_terminal(rows, title, hidden_columns))
         return Manifest()
 
     def _publish_suite(self, console: Console) -> Manifest:
@@ -143,17 +144,17 @@ class Publisher:
 
     def _print_suite(
         self,
-        paper_rows: Sequence[TableLine],
+        paper_rows: ResultTable,
         analysis: Analysis,
         sentences: Sequence[str],
         console: Console,
     ) -> None:
         is_wide = console.width >= MIN_COLUMNS_FOR_PAPER
         for name, rows in analysis.tables.items():
-            console.print(rich_table(rows, name, () if is_wide else analysis.wide_columns))
+            console.print(render_terminal(rows, name, () if is_wide else analysis.wide_columns))
         metrics = ", ".join(dict.fromkeys(task.metric for task in self._tasks))
         title = f"{self.experiment.name}, {self.preset}: {metrics} on the target, %"
-        console.print(rich_table(transpose_table(paper_rows, is_wide), title))
+        console.print(render_terminal(transpose_table(paper_rows, is_wide), title))
         if is_wide and any(task.published_scores for task in self._tasks):
             console.print("In brackets the paper's, on real data.")
         legend = [f"({number}) {task.title}" for number, task in enumerate(self._tasks, 1)]
@@ -178,16 +179,3 @@ class Publisher:
         draw_figures = import_module(self.experiment.figures_module).draw_figures
         figures: dict[str, str] = draw_figures(self._data_by_task, runs, self.folder)
         return figures
-
-
-def rich_table(rows: Sequence[TableLine], title: str, hidden_columns: Sequence[str] = ()) -> Table:
-    """The table for the terminal."""
-    shown_rows = [
-        {name: c for name, c in line.items() if name not in hidden_columns} for line in rows
-    ]
-    table = Table(title=title)
-    for number, name in enumerate(shown_rows[0]):
-        table.add_column(name, justify="right" if number else "left", no_wrap=not number)
-    for line in shown_rows:
-        table.add_row(*(cell.replace("**", "") for cell in line.values()))
-    return table

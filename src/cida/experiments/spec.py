@@ -16,7 +16,8 @@ from cida.estimators.model_file import to_json_value
 from cida.experiments.display_rows import DisplayRows
 from cida.experiments.fetch import RemoteDataset
 from cida.methods import METHODS, HeadBins, Method, Role
-from cida.runs.records import ExperimentText, PublishedScore, TableLine, TaskRecord
+from cida.runs.records import ExperimentText, PublishedScore, TaskRecord
+from cida.runs.result_table import ResultTable
 from cida.selection.expected_score import ExpectedScore
 from cida.spaces import Line, Space
 from cida.training import Callback
@@ -260,7 +261,7 @@ class Analysis:
     ``wide_columns`` of the tables are left out where there is little room.
     """
 
-    tables: Mapping[str, Sequence[TableLine]] = field(default_factory=dict)
+    tables: Mapping[str, ResultTable] = field(default_factory=dict)
     sentences: Sequence[str] = ()
     files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     wide_columns: Sequence[str] = ()

@@ -238,7 +238,9 @@ def _cells(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _trust(exported: ExportedModel) -> Iterator[str]:
-    lines = exported.messages("certificate")
+    fit = exported.record.fit if exported.record is not None else None
+    certificate = fit.certificate if fit is not None else None
+    lines = certificate.summary() if certificate is not None else []
     yield from (f"- {_escape_markdown(line)}" for line in lines)
     if not lines:
         yield "- No certificate of alignment was made for this run."

@@ -18,9 +18,9 @@ from cida.report.parts import (
     render_note,
     render_panels,
     render_scrollable,
-    render_table,
 )
 from cida.report.svg import Band, Chart, Series, facet, line_chart
+from cida.report.tables import render_html
 from cida.report.ticks import (
     axis_name,
     first_index_column,
@@ -28,7 +28,8 @@ from cida.report.ticks import (
     index_formatter,
     periodic_ticks,
 )
-from cida.runs.records import RunResult, TableLine
+from cida.runs.records import RunResult
+from cida.runs.result_table import Cell, CellValue, ResultTable, percent
 from cida.runs.snapshot import Snapshot
 
 __all__ = ["build_accuracy_section", "find_source_bands"]
@@ -139,7 +140,7 @@ def _build_line_section(
     table_rows = _score_rows(scored_methods, curves, index_formatter(snapshot), axis_name(snapshot))
     html += render_details(
         "The same as a table",
-        render_table(table_rows, f"{metric_name} in % along {axis_name(snapshot)}"),
+        render_html(table_rows, f"{metric_name} in % along {axis_name(snapshot)}"),
     )
     return Section(
         f"{metric_name.capitalize()} along {axis_name(snapshot)}",
@@ -226,18 +227,18 @@ def _score_rows(
     curves: dict[str, _ScoreCurve],
     format_index: Any,
     index_name: str,
-) -> list[TableLine]:
-    """A line a cell, a column a method; of methods with other cells the nearest."""
+) -> ResultTable:
+    """A row for each cell, a column a method; of methods with other cells the nearest."""
     centers = curves[methods[0].key].x
     lines = []
     for center in centers:
-        line = {index_name: format_index(center)}
+        line: dict[str, CellValue] = {index_name: Cell(center, display=format_index(center))}
         for method in methods:
             curve = curves[method.key]
             nearest = int(np.argmin(np.abs(np.array(curve.x) - center)))
-            line[method.title] = f"{100 * curve.mean[nearest]:.1f}"
+            line[method.title] = percent(curve.mean[nearest])
         lines.append(line)
-    return lines
+    return ResultTable.of(lines)
 
 
 # --- where the source is -------------------------------------------------------------------------

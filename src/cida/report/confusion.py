@@ -19,7 +19,7 @@ from cida.report.ticks import (
     format_number,
     index_formatter,
 )
-from cida.runs.records import TableLine
+from cida.runs.result_table import Cell, CellValue, ResultTable
 from cida.runs.snapshot import Snapshot
 from cida.spaces import Periodic
 
@@ -90,13 +90,13 @@ def build_confusion_section(task: TaskView, level: int) -> Section | None:
         for m in methods
     ]
     facet_chart = facet(rows, 1, f"confusion along {name}")
-    lines = [
+    table = ResultTable.of(
         line
         for m in methods
-        for line in _confusion_rows(m, cells_by_method[m.key], snapshot, format_edge)
-    ]
+        for line in _confusion_lines(m, cells_by_method[m.key], snapshot, format_edge)
+    )
     return Section(
-        f"Confusion along {name}", html, {"confusion": facet_chart}, {"confusion": lines}
+        f"Confusion along {name}", html, {"confusion": facet_chart}, {"confusion": table}
     )
 
 
@@ -229,22 +229,22 @@ def _strip(method: MethodView, charts: list[Chart], cells: list[_ConfusionCell],
     )
 
 
-def _confusion_rows(
+def _confusion_lines(
     method: MethodView,
     cells: list[_ConfusionCell],
     snapshot: Snapshot,
     format_edge: Callable[[float], str],
-) -> list[TableLine]:
+) -> list[dict[str, CellValue]]:
     """Every count, for a file."""
     name = axis_name(snapshot)
     return [
         {
             "method": method.title,
-            f"{name} from": format_edge(cell.lo),
-            f"{name} to": format_edge(cell.hi),
+            f"{name} from": Cell(cell.lo, display=format_edge(cell.lo)),
+            f"{name} to": Cell(cell.hi, display=format_edge(cell.hi)),
             "true": snapshot.classes[row],
             **{
-                f"as {said}": f"{n:.0f}"
+                f"as {said}": Cell(float(n), ".0f")
                 for said, n in zip(snapshot.classes, cell.counts[row], strict=True)
             },
         }

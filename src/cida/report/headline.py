@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from cida.report.chapters import Chapter, TaskView
-from cida.report.parts import Section, render_details, render_list, render_note, render_table
+from cida.report.parts import Section, render_details, render_list, render_note
 from cida.report.result_tables import ResultLine, build_result_lines, build_table
 from cida.report.runs import Run
+from cida.report.tables import render_html
 from cida.report.task_tables import build_detail_table, build_paper_table, transpose_table
 from cida.report.trust import find_dependence, format_mean_expected
-from cida.runs.records import TableLine
+from cida.runs.result_table import Cell, CellValue, ResultTable
 
 __all__ = ["build_results_section", "render_best_method"]
 
@@ -46,22 +47,20 @@ def _build_task_section(chapter: Chapter) -> Section:
     results = task.results
     intervals = chapter.manifest is not None and chapter.manifest.by_interval
     lines = build_result_lines(results, chapter.method_titles, records, by_index=intervals)
-    table_rows = build_table(lines)
-    best = task.best_method.title if task.best_method is not None else ""
+    best = task.best_method.title if task.best_method is not None else None
+    table = build_table(lines, best)
     n_seeds = max(line.n_seeds for line in lines)
     seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
     notes = (
         f"{seeds}; accuracy in %, gain in points of target accuracy over Source-Only. Target "
         "labels serve for scoring, and to train an oracle."
     )
-    columns_note = chapter.text.columns_note if intervals or "fresh" in table_rows[0] else ""
-    html = render_table(table_rows, f"{chapter.text.title}: accuracy in %", best) + render_note(
-        notes
-    )
+    columns_note = chapter.text.columns_note if intervals or "fresh" in table.columns else ""
+    html = render_html(table, f"{chapter.text.title}: accuracy in %") + render_note(notes)
     return Section(
         "Results",
         html + render_note(columns_note) + render_note(_published_sources(lines)),
-        tables={"results": table_rows},
+        tables={"results": table},
     )
 
 
@@ -89,13 +88,13 @@ def _build_suite_section(chapter: Chapter) -> Section:
     )
     details = build_detail_table(results, benchmarks, chapter.method_titles)
     caption = f"{chapter.text.title}: on the target, in %"
-    html = render_table(result_rows, caption) + render_note(chapter.text.columns_note)
-    tables: dict[str, Sequence[TableLine]] = {"results": result_rows, "details": details}
+    html = render_html(result_rows, caption) + render_note(chapter.text.columns_note)
+    tables: dict[str, ResultTable] = {"results": result_rows, "details": details}
     if chapter.manifest is not None:
         for name, extra in chapter.manifest.tables.items():
-            html += render_table(extra, name)
+            html += render_html(extra, name)
         html += render_list(chapter.manifest.sentences, "soft")
-    html += render_details("Every task and method", render_table(details, "Every task and method"))
+    html += render_details("Every task and method", render_html(details, "Every task and method"))
     return Section("Results", html, tables=tables)
 
 
@@ -111,7 +110,7 @@ def _has_method_rows(chapter: Chapter) -> bool:
 
 
 def _build_user_tables_section(chapter: Chapter) -> Section:
-    lines = []
+    lines: list[dict[str, CellValue]] = []
     for task in chapter.tasks:
         for method in task.methods:
             run = method.runs[0]
@@ -121,28 +120,29 @@ def _build_user_tables_section(chapter: Chapter) -> Section:
                 {
                     "run" if len(chapter.runs) > 1 else "method": method.title,
                     **({"task": task.title} if len(chapter.tasks) > 1 else {}),
-                    "seeds": str(fit.n_members),
-                    "rows": f"{fit.n_rows:,}",
-                    "source rows": f"{fit.n_source_rows:,}",
-                    "held-out source": _format_scores(fit.scores),
+                    "seeds": fit.n_members,
+                    "rows": Cell(fit.n_rows, ","),
+                    "source rows": Cell(fit.n_source_rows, ","),
+                    "held-out source": _score_cell(fit.scores),
                     "does z tell the index?": _VERDICTS[find_dependence(fit.certificate)],
-                    "expected on the target": _format_expected(run),
+                    "expected on the target": _expected_cell(run),
                 }
             )
-    html = render_table(lines, "Each run in a line") + render_note(chapter.text.columns_note)
-    return Section("Results", html, tables={"results": lines})
+    table = ResultTable.of(lines)
+    html = render_html(table, "Each run in a line") + render_note(chapter.text.columns_note)
+    return Section("Results", html, tables={"results": table})
 
 
 _VERDICTS = {True: "yes", False: "none found", None: "not known"}
 
 
-def _format_scores(scores: Mapping[str, float]) -> str:
+def _score_cell(scores: Mapping[str, float]) -> Cell:
     if "accuracy" in scores:
-        return f"{100 * scores['accuracy']:.1f} %"
+        return Cell(100 * scores["accuracy"], ".1f", note=" %")
     text = f"error {scores['rmse']:.4g}" if "rmse" in scores else ""
-    return f"{text}, R² {scores['r2']:.3f}" if "r2" in scores else text
+    return Cell(f"{text}, R² {scores['r2']:.3f}" if "r2" in scores else text)
 
 
-def _format_expected(run: Run) -> str:
+def _expected_cell(run: Run) -> Cell:
     cells = run.snapshot.expected if run.snapshot is not None else ()
-    return format_mean_expected(cells) if cells else "not known"
+    return Cell(display=format_mean_expected(cells) if cells else "not known")

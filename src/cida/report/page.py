@@ -27,11 +27,11 @@ from cida.report.trust import (
     build_doctor_section,
     build_expected_score_section,
     certify_runs,
-    run_verdict,
+    run_certificate,
     select_runs_to_certify,
 )
 from cida.report.words import SIMULATED_NOTICE
-from cida.runs.records import TableLine
+from cida.runs.result_table import ResultTable
 
 __all__ = ["Page", "render_report"]
 
@@ -49,7 +49,7 @@ class Page:
 
     html: str
     figures: Mapping[str, Chart]
-    tables: Mapping[str, Sequence[TableLine]]
+    tables: Mapping[str, ResultTable]
     verdicts: Sequence[str] = ()
 
 
@@ -60,7 +60,7 @@ class _PageBuilder:
     body: list[str] = field(default_factory=list)
     contents: list[tuple[int, str, str]] = field(default_factory=list)
     figures: dict[str, Chart] = field(default_factory=dict)
-    tables: dict[str, Sequence[TableLine]] = field(default_factory=dict)
+    tables: dict[str, ResultTable] = field(default_factory=dict)
     anchors: set[str] = field(default_factory=set)
     explorer_chars: int = 0  # how many characters they have
 
@@ -325,9 +325,9 @@ def _terminal_verdicts(chapters: Sequence[Chapter], certificates: Certificates) 
         for task in chapter.tasks:
             for method in task.methods:
                 run = method.runs[0]
-                verdict = run_verdict(run, certificates)
+                certificate = run_certificate(run, certificates)
                 name = f"{method.title}: " if len(task.methods) > 1 else ""
-                lines += [f"{name}{verdict.sentences[0]}"] if verdict is not None else []
+                lines += [f"{name}{certificate.summary()[0]}"] if certificate is not None else []
                 faults = dict.fromkeys(
                     str(finding)
                     for one in method.runs

@@ -10,8 +10,7 @@ from html import escape
 
 from cida.report.palette import index_color
 from cida.report.svg import Chart, Series
-from cida.report.task_tables import PAPER_ROW_LABEL
-from cida.runs.records import TableLine
+from cida.runs.result_table import ResultTable
 
 __all__ = [
     "Section",
@@ -25,14 +24,10 @@ __all__ = [
     "render_note",
     "render_panels",
     "render_scrollable",
-    "render_table",
     "slugify",
 ]
 
 MAX_WIDE_PANELS = 2  # panels that fill a row of the page between them
-PAPER_PREFIX = "paper: "  # how a line of the paper's begins, where it has a method's name
-MAX_SHORT_HEADER_CHARS = 12  # letters, up to which a column's head needs no room of its own
-MAX_UNBROKEN_CELL_CHARS = 30  # letters, from which on a cell is broken into lines
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Section:
     title: str
     html: str
     figures: Mapping[str, Chart] = field(default_factory=dict)
-    tables: Mapping[str, Sequence[TableLine]] = field(default_factory=dict)
+    tables: Mapping[str, ResultTable] = field(default_factory=dict)
 
 
 def slugify(text: str) -> str:
@@ -132,75 +127,3 @@ def render_color_ramp(low: str, high: str) -> str:
         f"<div class='ramp' style='background:linear-gradient(90deg,{stops})'></div>"
         f"<div class='ends'><span>{escape(low)}</span><span>{escape(high)}</span></div>"
     )
-
-
-def render_table(
-    rows: Sequence[TableLine], caption: str, best_row: str = "", sortable: bool = True
-) -> str:
-    """A table with a caption, its columns to sort by; ``best`` is the first cell of a line.
-
-    A line of the paper's goes with the line above it, or, where it has a name, below all others.
-    """
-    is_text = [not all(_is_number(line[name]) for line in rows) for name in rows[0]]
-    head = "".join(
-        f'<th scope="col"{_cell_class(words)}{_header_width(name)}>{escape(name)}</th>'
-        for name, words in zip(rows[0], is_text, strict=True)
-    )
-    body: list[str] = []
-    paper_rows: list[str] = []
-    for line in rows:
-        first, *others = (line[name] for name in rows[0])
-        data = "".join(map(_render_cell, others, is_text[1:]))
-        row = (
-            f"<tr{_row_class(first, best_row)}><th "
-            f'scope="row">{_render_bold(first)}</th>{data}</tr>'
-        )
-        (paper_rows if first.startswith(PAPER_PREFIX) else body).append(row)
-    sort = " class='sortable'" if sortable and len(body) > 1 else ""
-    after = f"<tbody>{''.join(paper_rows)}</tbody>" if paper_rows else ""
-    html = (
-        f"<table{sort}><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(body)}</tbody>{after}</table>"
-    )
-    return render_scrollable(html, caption)
-
-
-def _row_class(first: str, best: str) -> str:
-    if first == PAPER_ROW_LABEL:
-        return " class='soft below'"
-    if first.startswith(PAPER_PREFIX):
-        return " class='soft'"
-    return " class='best'" if best and first == best else ""
-
-
-def _render_cell(content: str, is_text: bool) -> str:
-    """A cell; sentences are broken into lines."""
-    css_class = _cell_class(is_text, len(content) > MAX_UNBROKEN_CELL_CHARS)
-    return f"<td{css_class}>{_render_bold(content)}</td>"
-
-
-def _cell_class(is_text: bool, is_long: bool = False) -> str:
-    names = " ".join(name for name, is_it in (("text", is_text), ("long", is_long)) if is_it)
-    return f' class="{names}"' if names else ""
-
-
-def _header_width(header: str) -> str:
-    """Above a narrow column a head of many words has two lines, not one a word."""
-    letters = -(-len(header) // 2) + 2  # half of it, and the arrow to sort by
-    return (
-        f' style="min-width:{letters}ch"'
-        if len(header) > MAX_SHORT_HEADER_CHARS and " " in header
-        else ""
-    )
-
-
-def _is_number(text: str) -> bool:
-    return re.match(r"(\*\*)?[+-]?[\d.,]*\d|$|not known", text) is not None
-
-
-def _render_bold(text: str) -> str:
-    """Bold where Markdown has it."""
-    bold = re.fullmatch(r"\*\*(.*?)\*\*(.*)", text, re.DOTALL)
-    if bold:
-        return f"<b>{escape(bold[1])}</b>{escape(bold[2])}"
-    return escape(text)

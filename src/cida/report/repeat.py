@@ -8,9 +8,10 @@ from html import escape
 from typing import Any
 
 from cida.report.chapters import Chapter, MethodView
-from cida.report.parts import Section, render_details, render_table
+from cida.report.parts import Section, render_details
 from cida.report.runs import Run
-from cida.runs.records import TableLine
+from cida.report.tables import render_html
+from cida.runs.result_table import ResultTable
 
 __all__ = ["build_provenance_section", "list_provenance"]
 
@@ -40,12 +41,12 @@ def build_provenance_section(chapter: Chapter) -> Section:
     )
     html += f"<dl class='facts'>{items_html}</dl>"
     differences = _differences(chapter)
-    if differences:
+    if differences is not None:
         html += render_details(
-            "In what the recipes differ", render_table(differences, "Settings that differ")
+            "In what the recipes differ", render_html(differences, "Settings that differ")
         )
     html += render_details(
-        "Every run", render_table(_run_rows(chapter), "Every run and the command that repeats it")
+        "Every run", render_html(_run_rows(chapter), "Every run and the command that repeats it")
     )
     recipes = {m.title: m.runs[0].settings for t in chapter.tasks for m in t.methods}
     text = json.dumps(recipes, indent=2, ensure_ascii=False)
@@ -88,7 +89,7 @@ def _versions(run: Run) -> str:
     return ", ".join(f"{name} {version}" for name, version in run.record.versions.items())
 
 
-def _differences(chapter: Chapter) -> list[TableLine]:
+def _differences(chapter: Chapter) -> ResultTable | None:
     """The settings that are not the same for all methods, a line a method."""
     methods = [method for task in chapter.tasks for method in task.methods]
     recipes: list[tuple[MethodView, dict[str, Any]]] = [(m, m.runs[0].settings) for m in methods]
@@ -96,30 +97,30 @@ def _differences(chapter: Chapter) -> list[TableLine]:
     absent = object()
     differing_names = [n for n in names if len({_text(r.get(n, absent)) for _, r in recipes}) > 1]
     if not differing_names:
-        return []
-    return [
+        return None
+    return ResultTable.of(
         {
             "method": method.title,
             **{n: _text(recipe[n]) if n in recipe else "" for n in differing_names},
         }
         for method, recipe in recipes
-    ]
+    )
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
-def _run_rows(chapter: Chapter) -> list[TableLine]:
-    return [
+def _run_rows(chapter: Chapter) -> ResultTable:
+    return ResultTable.of(
         {
             "run": run.folder.resolve().name,
             "method": run.title if run.is_user_table else method.title,
-            "seed": str(run.seed),
+            "seed": run.seed,
             "data": run.record.data,
             "command": run.command,
         }
         for task in chapter.tasks
         for method in task.methods
         for run in method.runs
-    ]
+    )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import mean, stdev
 from typing import Any
 
 from cida.methods import REFERENCE_METHOD
-from cida.runs.records import PublishedScore, RunResult, TableLine
+from cida.runs.records import PublishedScore, RunResult
+from cida.runs.result_table import Cell, CellValue, ResultTable, TableRow, percent
 
 __all__ = [
     "ResultLine",
     "build_result_lines",
     "build_table",
-    "render_markdown",
     "summarize_results",
 ]
 
@@ -43,43 +43,41 @@ class ResultLine:
         count: int = self.summary["seeds"]
         return count
 
-    def to_dict(self) -> dict[str, str]:
-        """The cells by the names of their columns, accuracies in per cent."""
+    def cells(self) -> dict[str, CellValue]:
+        """The cells by the names of their columns, scores in per cent."""
         has_fresh_scores = "fresh_target_score_mean" in self.summary
         return {
             "method": self.title,
-            "source": f"{100 * self.source_score:.1f}",
-            **{name: f"{100 * score:.1f}" for name, score in self.interval_accuracies.items()},
-            "target": f"{100 * self.target_score:.1f}",
+            "source": percent(self.source_score),
+            **{name: percent(score) for name, score in self.interval_accuracies.items()},
+            "target": percent(self.target_score),
             **(self._spread_cells("target_score") if self.n_seeds > 1 else {}),
-            "gain": "" if self.gain is None else f"{100 * self.gain:+.1f}",
+            "gain": percent(self.gain, "+"),
             **(self._fresh_cells() if has_fresh_scores else {}),
-            **(self._published_cells() if has_fresh_scores else {}),
-            "seconds": f"{self.seconds:.0f}",
+            **({"record": self._published_cell()} if has_fresh_scores else {}),
+            "seconds": Cell(self.seconds, ".0f"),
         }
 
-    def _published_cells(self) -> dict[str, str]:
-        record = self.published_score
+    def _published_cell(self) -> Cell:
+        score = self.published_score
+        if score is None:
+            return Cell()
+        return replace(percent(score.accuracy), note=f" ({score.scored_domains})")
+
+    def _spread_cells(self, name: str, prefix: str = "") -> dict[str, CellValue]:
         return {
-            "record": ""
-            if record is None
-            else f"{100 * record.accuracy:.1f} ({record.scored_domains})"
+            f"{prefix}std": percent(self.summary[f"{name}_std"]),
+            f"{prefix}worst seed": percent(self.summary[f"{name}_worst"]),
         }
 
-    def _spread_cells(self, name: str, prefix: str = "") -> dict[str, str]:
-        return {
-            f"{prefix}std": f"{100 * self.summary[f'{name}_std']:.1f}",
-            f"{prefix}worst seed": f"{100 * self.summary[f'{name}_worst']:.1f}",
-        }
-
-    def _fresh_cells(self) -> dict[str, str]:
+    def _fresh_cells(self) -> dict[str, CellValue]:
         """All domains, and fresh points."""
         spread = self._spread_cells("fresh_target_score", "fresh ") if self.n_seeds > 1 else {}
         return {
-            "all": f"{100 * self.summary['all_score_mean']:.1f}",
-            "fresh": f"{100 * self.summary['fresh_target_score_mean']:.1f}",
+            "all": percent(self.summary["all_score_mean"]),
+            "fresh": percent(self.summary["fresh_target_score_mean"]),
             **spread,
-            "fresh all": f"{100 * self.summary['fresh_all_score_mean']:.1f}",
+            "fresh all": percent(self.summary["fresh_all_score_mean"]),
         }
 
 
@@ -119,41 +117,33 @@ def _interval_means(results: Sequence[RunResult]) -> dict[str, float]:
     return {f"{cell[0]['lo']:g}": mean(one["score"] for one in cell) for cell in cells}
 
 
-def build_published_lines(lines: Sequence[ResultLine]) -> list[TableLine]:
+def build_published_rows(lines: Sequence[ResultLine]) -> list[TableRow]:
     """The cells of the published table, for the methods that are in it and in ours."""
-    table_lines = []
+    rows = []
     for line in lines:
         if line.published_score is None or not line.published_score.by_index:
             continue
-        source, *targets = (f"{100 * score:.1f}" for score in line.published_score.by_index)
-        table_lines.append(
-            {
-                "method": f"paper: {line.title}",
-                "source": source,
-                **dict(zip(line.interval_accuracies, targets, strict=True)),
-                "target": f"{100 * line.published_score.accuracy:.1f}",
-            }
-        )
-    return table_lines
+        source, *targets = map(percent, line.published_score.by_index)
+        cells = {
+            "method": Cell(f"paper: {line.title}"),
+            "source": source,
+            **dict(zip(line.interval_accuracies, targets, strict=True)),
+            "target": percent(line.published_score.accuracy),
+        }
+        rows.append(TableRow(cells, "published"))
+    return rows
 
 
-def build_table(lines: Sequence[ResultLine]) -> list[TableLine]:
-    """All cells of the table by column, ours first; every row has every column."""
-    own_lines = [line.to_dict() for line in lines]
+def build_table(lines: Sequence[ResultLine], best: str | None = None) -> ResultTable:
+    """A row for each method, ours first; ``best`` is the title of the best. Every row has every
+    column.
+    """
+    own = ResultTable.of([line.cells() for line in lines], best)
     # A method of one seed among others of several has no spread.
-    longest_line = max(own_lines, key=lambda line: len(line))
-    empty = dict.fromkeys(longest_line, "")
-    return [{**empty, **line} for line in (*own_lines, *build_published_lines(lines))]
-
-
-def render_markdown(table_lines: Sequence[TableLine]) -> str:
-    """The table in Markdown."""
-    rows = [
-        list(table_lines[0]),
-        ["---"] * len(table_lines[0]),
-        *(list(line.values()) for line in table_lines),
-    ]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    longest_row = max(own.rows, key=lambda row: len(row.cells))
+    empty = dict.fromkeys(longest_row.cells, Cell())
+    rows = (*own.rows, *build_published_rows(lines))
+    return ResultTable(tuple(TableRow({**empty, **row.cells}, row.role) for row in rows))
 
 
 def summarize_results(results: Iterable[RunResult]) -> list[dict[str, Any]]:

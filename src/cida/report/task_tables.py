@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import mean
 from typing import Any
 
 from cida.methods import REFERENCE_METHOD, Role
 from cida.report.result_tables import summarize_results
-from cida.runs.records import RunResult, TableLine, TaskRecord
+from cida.runs.records import RunResult, TaskRecord
+from cida.runs.result_table import Cell, CellValue, ResultTable, TableRow, percent
 
 __all__ = [
-    "PAPER_ROW_LABEL",
     "build_detail_table",
     "build_paper_table",
     "summarize_categorical_wins",
@@ -23,9 +24,9 @@ PAPER_ROW_LABEL = "the paper, on real data"
 
 def build_paper_table(
     results: Sequence[RunResult], tasks: Sequence[TaskRecord], titles: Mapping[str, str]
-) -> list[TableLine]:
-    """Target accuracy of each task and method, the best in bold, and the paper's line below."""
-    table_lines = []
+) -> ResultTable:
+    """Target score of each task and method, the best marked, and the paper's row below."""
+    rows = []
     for task in tasks:
         mean_by_method = _mean_by_method(results, task.name)
         if not mean_by_method:
@@ -33,80 +34,75 @@ def build_paper_table(
         role_by_method = _role_by_method(results)
         oracles = {m for m, role in role_by_method.items() if role == Role.ORACLE}
         best = max((mean_by_method[m] for m in mean_by_method.keys() - oracles), default=0)
-        line = {"task": task.title}
-        for method in titles:
+        cells = {"task": Cell(task.title)}
+        for method, title in titles.items():
             score = mean_by_method.get(method)
-            cell_text = "" if score is None else _format_percent(score)
-            is_best = score == best and method not in oracles
-            line[titles[method]] = f"**{cell_text}**" if is_best else cell_text
-        table_lines.append(line)
+            cells[title] = percent(score, is_best=score == best and method not in oracles)
+        rows.append(TableRow(cells))
         if task.published_scores:
-            published_cells = {
-                m: _format_percent(record.accuracy) for m, record in task.published_scores.items()
-            }
-            table_lines.append(
-                {"task": PAPER_ROW_LABEL}
-                | {title: published_cells.get(method, "") for method, title in titles.items()}
+            published = {m: percent(score.accuracy) for m, score in task.published_scores.items()}
+            published_cells = {title: published.get(m, Cell()) for m, title in titles.items()}
+            rows.append(
+                TableRow({"task": Cell(PAPER_ROW_LABEL), **published_cells}, "published-below")
             )
-    return table_lines
+    return ResultTable(tuple(rows))
 
 
 def transpose_table(
-    table: Sequence[TableLine], with_paper: bool, use_task_names: bool = False
-) -> list[TableLine]:
-    """The same with a line a method and a numbered column a task, which a terminal has room for.
+    table: ResultTable, with_paper: bool, use_task_names: bool = False
+) -> ResultTable:
+    """The same with a row for each method and a numbered column for each task.
 
-    With the paper's number behind ours, in brackets; ``named`` gives columns the tasks' names.
+    With the paper's number behind ours, in brackets; ``use_task_names`` gives columns the tasks'
+    names.
     """
-    numbers = [number for number, line in enumerate(table) if line["task"] != PAPER_ROW_LABEL]
-    table_lines = []
-    for method in list(table[0])[1:]:
-        line = {"method": method}
-        for column, number in enumerate(numbers, 1):
-            next_line = table[number + 1 : number + 2]
-            paper_score = (
-                next_line[0][method]
-                if next_line and next_line[0]["task"] == PAPER_ROW_LABEL
-                else ""
-            )
-            paper = f" ({paper_score})" if paper_score and with_paper else ""
-            line[table[number]["task"] if use_task_names else f"({column})"] = (
-                table[number][method] + paper
-            )
-        table_lines.append(line)
-    return table_lines
+    pairs: list[tuple[TableRow, TableRow | None]] = []
+    for row in table.rows:
+        if row.role == "published-below":
+            pairs[-1] = (pairs[-1][0], row)
+        else:
+            pairs.append((row, None))
+    rows = []
+    for method in table.columns[1:]:
+        cells = {"method": Cell(method)}
+        for number, (own, published) in enumerate(pairs, 1):
+            cell = own.cells[method]
+            if with_paper and published is not None and published.cells[method].value is not None:
+                cell = replace(cell, note=f" ({published.cells[method]})")
+            cells[str(own.cells["task"]) if use_task_names else f"({number})"] = cell
+        rows.append(TableRow(cells))
+    return ResultTable(tuple(rows))
 
 
 def build_detail_table(
     results: Sequence[RunResult], tasks: Sequence[TaskRecord], titles: Mapping[str, str]
-) -> list[TableLine]:
-    """A line a task and method: spread over seeds, gain, share of the gap, kappa and recalls."""
+) -> ResultTable:
+    """A row for each task and method: spread over seeds, gain, share of the gap, recalls."""
     title_by_task = {task.name: task.title for task in tasks}
-    empty = {
-        name: "" for row in results for name in _extra_metric_cells([row])
-    }  # some have figures of their own
-    table_lines = []
+    # Some tasks have figures of their own.
+    empty: dict[str, CellValue] = {n: None for row in results for n in _extra_metric_cells([row])}
+    lines: list[dict[str, CellValue]] = []
     for line in summarize_results(results):
         method_results = [
             r for r in results if (r.task, r.method) == (line["task"], line["method"])
         ]
         means = _mean_by_method(results, line["task"])
-        table_lines.append(
+        lines.append(
             {
                 "task": title_by_task[line["task"]],
                 "method": titles[line["method"]],
-                "seeds": str(line["seeds"]),
-                "source": _format_percent(mean(row.source_score for row in method_results)),
-                "target": _format_percent(line["target_score_mean"]),
-                "std": _format_percent(line["target_score_std"]) if line["seeds"] > 1 else "",
-                "worst seed": _format_percent(line["target_score_worst"]),
+                "seeds": line["seeds"],
+                "source": percent(mean(row.source_score for row in method_results)),
+                "target": percent(line["target_score_mean"]),
+                "std": percent(line["target_score_std"]) if line["seeds"] > 1 else None,
+                "worst seed": percent(line["target_score_worst"]),
                 **_gain_cells(line["method"], means, _role_by_method(results)),
                 **empty,
                 **_extra_metric_cells(method_results),
-                "seconds": f"{mean(row.seconds for row in method_results):.0f}",
+                "seconds": Cell(mean(row.seconds for row in method_results), ".0f"),
             }
         )
-    return table_lines
+    return ResultTable.of(lines)
 
 
 def summarize_categorical_wins(
@@ -139,37 +135,31 @@ def _mean_by_method(results: Sequence[RunResult], task: str) -> dict[str, float]
 
 def _gain_cells(
     method: str, means: Mapping[str, float], role_by_method: Mapping[str, str]
-) -> TableLine:
+) -> dict[str, CellValue]:
     """The gain over Source-Only, and which share of the oracle's that is."""
     base = means.get(REFERENCE_METHOD)
     top = max((means[m] for m in means if role_by_method[m] == Role.ORACLE), default=None)
     if base is None or method == REFERENCE_METHOD:
-        return {"gain": "", "of the gap": ""}
+        return {"gain": None, "of the gap": None}
     gain = means[method] - base
-    has_gap = top is not None and top > base
-    share = f"{gain / (top - base):.0%}" if has_gap and top is not None else ""
-    return {"gain": f"{100 * gain:+.1f}", "of the gap": share}
+    share = gain / (top - base) if top is not None and top > base else None
+    return {"gain": percent(gain, "+"), "of the gap": Cell(share, ".0%")}
 
 
-def _extra_metric_cells(results: Sequence[RunResult]) -> TableLine:
-    """The mean of each figure that the rows have beside accuracy; shares by class in per cent."""
+def _extra_metric_cells(results: Sequence[RunResult]) -> dict[str, CellValue]:
+    """The mean of each figure beside the score; shares by class in per cent."""
     metric_dicts: list[dict[str, Any]] = [row.extra_metrics for row in results if row.extra_metrics]
-    line: TableLine = {}
+    cells: dict[str, CellValue] = {}
     for name, first in metric_dicts[0].items() if metric_dicts else ():
         if isinstance(first, dict):
-            line |= {
-                each: _format_percent(mean(one[name][each] for one in metric_dicts))
-                for each in first
+            cells |= {
+                each: percent(mean(one[name][each] for one in metric_dicts)) for each in first
             }
         else:
-            line[name] = _format_number(mean(one[name] for one in metric_dicts))
-    return line
+            cells[name] = _number_cell(mean(one[name] for one in metric_dicts))
+    return cells
 
 
-def _format_number(number: float) -> str:
+def _number_cell(number: float) -> Cell:
     """Two decimals, or one digit of what would vanish in them."""
-    return f"{number:.2f}" if abs(number) >= 0.1 else f"{number:.1g}"
-
-
-def _format_percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return Cell(number, ".2f" if abs(number) >= 0.1 else ".1g")

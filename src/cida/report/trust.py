@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from cida.certificate.certificate import certify
+from cida.certificate import Certificate, certify_or_decline
 from cida.report.along import find_source_bands
 from cida.report.chapters import Chapter, MethodView, TaskView
 from cida.report.parts import (
@@ -24,25 +23,24 @@ from cida.report.parts import (
     render_list,
     render_note,
     render_panels,
-    render_table,
 )
 from cida.report.runs import Run
 from cida.report.svg import Chart, Series, facet, line_chart
+from cida.report.tables import render_html
 from cida.report.ticks import axis_name, index_formatter
-from cida.runs.records import TableLine
+from cida.runs.result_table import Cell, CellValue, ResultTable, percent
 from cida.selection.expected_score import ExpectedScore
 
 __all__ = [
     "CertificateScope",
     "Certificates",
-    "Verdict",
     "build_certificate_section",
     "build_doctor_section",
     "build_expected_score_section",
     "certify_runs",
     "find_dependence",
     "format_mean_expected",
-    "run_verdict",
+    "run_certificate",
     "select_runs_to_certify",
 ]
 
@@ -50,15 +48,7 @@ Array = np.ndarray[Any, Any]
 CertificateScope = Literal["every", "few", "none"]
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a dependence of z on u was found, None if it was not tested, and the sentences."""
-
-    is_dependent: bool | None
-    sentences: Sequence[str]
-
-
-Certificates = Mapping[Path, Verdict]  # of the run in each folder
+Certificates = Mapping[Path, Certificate]  # of the run in each folder
 
 
 # --- the certificate -----------------------------------------------------------------------------
@@ -86,62 +76,55 @@ def certify_runs(
     runs: Sequence[Run], on_run: Callable[[Run], None] = lambda run: None
 ) -> Certificates:
     """The certificate of the rows that each run shows; ``watch`` hears of each."""
-    verdicts = {}
+    made = {}
     for run in runs:
-        verdicts[run.folder] = _certify_run(run)
+        made[run.folder] = _certify_run(run)
         on_run(run)
-    return verdicts
+    return made
 
 
-def find_dependence(certificate: Mapping[str, Any] | None) -> bool | None:
-    """What the record of a certificate says; None where there is none."""
+def run_certificate(run: Run, certificates: Certificates) -> Certificate | None:
+    """The certificate that was kept with a fit, or that was made for the report."""
+    fit = run.record.fit
+    return certificates.get(run.folder) if fit is None else fit.certificate
+
+
+def find_dependence(certificate: Certificate | None) -> bool | None:
+    """Whether a dependence of z on u was found; None where nothing could be tested."""
     verdicts = {"dependent": True, "no-dependence-found": False, "constant-encoding": False}
-    return None if certificate is None else verdicts.get(certificate["verdict"])
+    return None if certificate is None else verdicts.get(certificate.verdict)
 
 
-def run_verdict(run: Run, certificates: Certificates) -> Verdict | None:
-    """The verdict that was kept with a fit, or that was made for the report."""
-    if run.record.fit is None:
-        return certificates.get(run.folder)
-    sentences = run.record.fit.messages.get("certificate", [])
-    return Verdict(find_dependence(run.record.fit.certificate), sentences) if sentences else None
-
-
-def _certify_run(run: Run) -> Verdict:
+def _certify_run(run: Run) -> Certificate:
     snapshot = run.snapshot
     assert snapshot is not None
     assert snapshot.z is not None
     predictions = (
         snapshot.predicted[:, 0] if snapshot.classes is None else snapshot.predicted.argmax(1)
     )
-    u = torch.from_numpy(snapshot.u)
-    try:
-        certificate = certify(
-            snapshot.space, snapshot.z, u, predictions, index_names=snapshot.index_names
-        )
-    except ValueError as error:  # too few rows, or nothing to test: the sentence says which
-        return Verdict(None, [f"No certificate of alignment: {error}"])
-    return Verdict(certificate.is_dependent, certificate.summary())
+    u, names = torch.from_numpy(snapshot.u), snapshot.index_names
+    return certify_or_decline(snapshot.space, snapshot.z, u, predictions, index_names=names)
 
 
 def build_certificate_section(
     task: TaskView, certificates: Certificates, level: int
 ) -> Section | None:
     """Does the encoding still tell u? The verdict of each method, and all that is behind it."""
-    optional = {m.key: run_verdict(m.runs[0], certificates) for m in task.methods}
-    verdicts = {key: verdict for key, verdict in optional.items() if verdict is not None}
-    if not verdicts:
+    optional = {m.key: run_certificate(m.runs[0], certificates) for m in task.methods}
+    found = {key: one for key, one in optional.items() if one is not None}
+    if not found:
         return None
-    tested = [m for m in task.methods if m.key in verdicts]
-    main = task.main_method if task.main_method.key in verdicts else tested[0]
+    tested = [m for m in task.methods if m.key in found]
+    main = task.main_method if task.main_method.key in found else tested[0]
+    sentences = {key: certificate.summary() for key, certificate in found.items()}
     parts = {
         m.key: f"<h{level}>{escape(m.title)}</h{level}>"
-        f"<p>{escape(verdicts[m.key].sentences[0])}</p>"
-        + render_details("The whole certificate", render_list(verdicts[m.key].sentences[1:]))
+        f"<p>{escape(sentences[m.key][0])}</p>"
+        + render_details("The whole certificate", render_list(sentences[m.key][1:]))
         for m in tested
     }
     others = "".join(part for key, part in parts.items() if key != main.key)
-    without = [m.title for m in task.methods if m.key not in verdicts]
+    without = [m.title for m in task.methods if m.key not in found]
     note = (
         f"Not looked at here: {', '.join(without)}; cida report looks at all that have an encoding."
         if without
@@ -157,7 +140,7 @@ def build_certificate_section(
     )
     html = (
         render_note(rows_note)
-        + _render_verdicts(tested, verdicts)
+        + _render_verdicts(tested, found)
         + parts[main.key]
         + render_details(task.others_label(len(parts) - 1), others)
         + render_note(note)
@@ -165,10 +148,10 @@ def build_certificate_section(
     return Section("Does the encoding still tell the index?", html)
 
 
-def _render_verdicts(methods: Sequence[MethodView], verdicts: Mapping[str, Verdict]) -> str:
+def _render_verdicts(methods: Sequence[MethodView], found: Mapping[str, Certificate]) -> str:
     """Of several methods, for which a dependence was found."""
-    dependent = [m.title for m in methods if verdicts[m.key].is_dependent is True]
-    independent = [m.title for m in methods if verdicts[m.key].is_dependent is False]
+    dependent = [m.title for m in methods if find_dependence(found[m.key]) is True]
+    independent = [m.title for m in methods if find_dependence(found[m.key]) is False]
     if len(dependent) + len(independent) < 2:
         return ""
     parts = [f"found: {', '.join(dependent)}"] if dependent else []
@@ -181,7 +164,7 @@ def _render_verdicts(methods: Sequence[MethodView], verdicts: Mapping[str, Verdi
 
 def build_doctor_section(task: TaskView) -> Section | None:
     """What went wrong in training, and what to change."""
-    lines: list[TableLine] = []
+    lines: list[dict[str, CellValue]] = []
     faultless: list[str] = []
     methods_by_check: dict[str, list[str]] = {}
     for method in task.methods:
@@ -213,14 +196,15 @@ def build_doctor_section(task: TaskView) -> Section | None:
             faultless.append(method.title)
     if not (lines or faultless or methods_by_check):
         return None
-    html = render_table(lines, "Faults by method; the words are the first one's") if lines else ""
+    table = ResultTable.of(lines)
+    html = render_html(table, "Faults by method; the words are the first one's") if lines else ""
     if faultless:
         html += f"<p>No fault was found in the training of {escape(', '.join(faultless))}.</p>"
     skipped_lines = [
         f"{', '.join(names)}, not judged: {words}" for words, names in methods_by_check.items()
     ]
     html += render_list(skipped_lines, "soft")
-    return Section("What the doctor says", html, tables={"doctor": lines} if lines else {})
+    return Section("What the doctor says", html, tables={"doctor": table} if lines else {})
 
 
 # --- expected accuracy ---------------------------------------------------------------------------
@@ -245,10 +229,10 @@ def build_expected_score_section(task: TaskView, level: int) -> Section | None:
     figures = [render_figure(c, m.title, _format_target_mean(m), level) for m, c in panels]
     html += render_legend(legend_series) + render_panels(figures, is_wide=True)
     titled_charts = [(m.title, c) for m, c in panels]
-    lines = [line for m, _ in panels for line in _expected_rows(m)]
+    table = ResultTable.of(line for m, _ in panels for line in _expected_lines(m))
     facet_chart = facet(titled_charts, 3, "expected accuracy along the index")
-    html += render_details("The same as a table", render_table(lines, "Expected accuracy in %"))
-    return Section("Expected accuracy", html, {"expected": facet_chart}, {"expected": lines})
+    html += render_details("The same as a table", render_html(table, "Expected accuracy in %"))
+    return Section("Expected accuracy", html, {"expected": facet_chart}, {"expected": table})
 
 
 def _expected_cells(method: MethodView) -> list[Any]:
@@ -328,17 +312,17 @@ def format_mean_expected(cells: Sequence[ExpectedScore]) -> str:
     return f"{score:.0f} % ({low:.0f} to {high:.0f})"
 
 
-def _expected_rows(method: MethodView) -> list[TableLine]:
+def _expected_lines(method: MethodView) -> list[dict[str, CellValue]]:
     format_index = index_formatter(method.snapshots[0])
     return [
         {
             "method": method.title,
-            "from": format_index(cell.lo),
-            "to": format_index(cell.hi),
-            "rows": str(cell.n),
-            "expected": f"{100 * cell.score:.1f}",
-            "low": f"{100 * cell.low:.1f}",
-            "high": f"{100 * cell.high:.1f}",
+            "from": Cell(cell.lo, display=format_index(cell.lo)),
+            "to": Cell(cell.hi, display=format_index(cell.hi)),
+            "rows": cell.n,
+            "expected": percent(cell.score),
+            "low": percent(cell.low),
+            "high": percent(cell.high),
             "checked": "yes" if cell.is_within_calibration else "no",
         }
         for cell in _expected_cells(method)

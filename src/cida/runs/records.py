@@ -11,9 +11,11 @@ from typing import Any, Self, TypedDict
 
 import numpy as np
 
+from cida.certificate import Certificate
 from cida.io.files import contained_path, write_atomically
 from cida.io.json_decode import decode, from_dict, parse_json
 from cida.methods import Role
+from cida.runs.result_table import ResultTable
 
 __all__ = [
     "CHECKPOINT_FOLDER_NAME",
@@ -25,11 +27,9 @@ __all__ = [
     "PublishedScore",
     "RunRecord",
     "RunResult",
-    "TableLine",
     "TaskRecord",
 ]
 
-TableLine = dict[str, str]  # a line of a table, by column
 MANIFEST_FILE = "manifest.json"
 RECORD_SCHEMA = 2
 MAX_ABS_FIGURE = 1e100
@@ -53,10 +53,9 @@ class Origin:
 class FitRecord:
     """What a fit of a user's own table adds to the record of its run.
 
-    ``scores`` are those of the source rows that were trained on, by metric; ``plan`` is
-    `Plan.to_dict`; ``certificate`` is
-    `Certificate.to_dict`, None where the rows allow none. ``messages`` are the lines that the
-    command printed, by topic: they are shown again and never read by a program.
+    ``scores`` are those of the source rows that were trained on, by metric, and ``plan`` is
+    `Plan.to_dict`. ``messages`` are the lines that the command printed, by topic: they are shown
+    again and never read by a program.
     """
 
     label: str
@@ -66,7 +65,7 @@ class FitRecord:
     n_members: int
     scores: dict[str, float] = field(default_factory=dict)
     plan: dict[str, Any] = field(default_factory=dict)
-    certificate: dict[str, Any] | None = None
+    certificate: Certificate | None = None
     messages: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -112,7 +111,10 @@ class RunRecord:
         if values.get("schema") != RECORD_SCHEMA:
             raise ValueError(f"its schema is {values.get('schema')!r}, not {RECORD_SCHEMA}")
         known = {each.name for each in fields(cls)}
-        return from_dict(cls, {name: each for name, each in values.items() if name in known})
+        record = from_dict(cls, {name: each for name, each in values.items() if name in known})
+        if record.fit is not None and record.fit.certificate is not None:
+            Certificate.from_dict(record.fit.certificate.to_dict())  # whose tests are checked
+        return record
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,7 @@ class Manifest:
     methods_as_rows: bool = False
     by_interval: bool = False
     sentences: Sequence[str] = ()
-    tables: Mapping[str, Sequence[TableLine]] = field(default_factory=dict)
+    tables: Mapping[str, ResultTable] = field(default_factory=dict)
     figures: Mapping[str, str] = field(default_factory=dict)
 
     def save(self, folder: Path) -> None:

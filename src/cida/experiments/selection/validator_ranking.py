@@ -20,7 +20,7 @@ from cida.experiments.selection.model_bank import (
     SelectionTaskData,
 )
 from cida.experiments.spec import Analysis
-from cida.runs.records import TableLine
+from cida.runs.result_table import Cell, CellValue, ResultTable
 from cida.selection.expected_score import ExpectedScore
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 from cida.selection.validators import VALIDATORS, get_validator
@@ -84,22 +84,23 @@ class ValidatorRanking:
 
     groups: tuple[GroupRanking, ...]
 
-    def to_table(self, titles: Mapping[str, str]) -> list[TableLine]:
+    def to_table(self, titles: Mapping[str, str]) -> ResultTable:
         """A line a validator: how often it keeps a run within a point of the best, correlations."""
-        lines = []
+        lines: list[dict[str, CellValue]] = []
         for name in VALIDATORS:
             shortfalls = [100 * group.shortfall(name) for group in self.groups]
+            near_best = [shortfall <= 100 * NEAR_BEST_GAP for shortfall in shortfalls]
             lines.append(
                 {
                     "validator": name + (" (default)" if name == DEFAULT_VALIDATOR else ""),
-                    "correlation": f"{mean(self.correlations(name).values()):.2f}",
-                    "within 1 point": f"{mean(s <= 100 * NEAR_BEST_GAP for s in shortfalls):.0%}",
-                    "shortfall": f"{mean(shortfalls):.1f}",
-                    "worst": f"{max(shortfalls):.1f}",
-                    **{titles[t]: f"{c:.2f}" for t, c in self.correlations(name).items()},
+                    "correlation": Cell(mean(self.correlations(name).values()), ".2f"),
+                    "within 1 point": Cell(mean(near_best), ".0%"),
+                    "shortfall": Cell(mean(shortfalls), ".1f"),
+                    "worst": Cell(max(shortfalls), ".1f"),
+                    **{titles[t]: Cell(c, ".2f") for t, c in self.correlations(name).items()},
                 }
             )
-        return lines
+        return ResultTable.of(lines)
 
     def correlations(self, validator_name: str) -> dict[str, float]:
         """The mean correlation in each world."""
