@@ -50,7 +50,7 @@ RECORD = RunRecord(
         index_names=["hour"],
         n_rows=80,
         n_source_rows=40,
-        n_models=1,
+        n_members=1,
         messages={
             "data": ["source 6-18: 40 rows", "target 0-24: 40 rows"],
             "warnings": ["the balance of fault moves along hour"],
