@@ -67,7 +67,8 @@ def test_fit_and_predict(answer, runs):
     found, said = answer("fit", runs / "table.csv", *ask, "--out", runs / "run")
     assert found["verb"] == "fit"
     assert found["folder"] == str((runs / "run").resolve())
-    assert 0 <= found["figures"]["scores"]["accuracy"] <= 1
+    assert found["figures"]["metric"] == "accuracy"
+    assert 0 <= found["figures"]["train_score"] <= 1
     assert {Path(path).name for path in found["files"]} >= {"run.json", "report.html"}
     assert said.splitlines()[-1] == found["folder"]
 

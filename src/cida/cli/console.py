@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -172,7 +171,7 @@ def _plain_text(cell: Any) -> str:
 def _to_json_value(data: Any) -> Any:
     if isinstance(data, Mapping):
         return {str(name): _to_json_value(value) for name, value in data.items()}
-    if isinstance(data, np.ndarray | np.generic):
+    if hasattr(data, "tolist"):  # of numpy, which takes too long to import for help
         return _to_json_value(data.tolist())
     if isinstance(data, Sequence) and not isinstance(data, str):
         return [_to_json_value(value) for value in data]

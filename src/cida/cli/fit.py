@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.console import Console
 
-from cida import distributed
 from cida.cli.arguments import check_counts, check_name
 from cida.cli.console import print_json, print_lines
 from cida.cli.report import REPORT_FILE, save_report
 from cida.errors import CidaWarning, did_you_mean
-from cida.io.tensors import MODEL_FILE
 from cida.methods import METHODS
-from cida.runs.records import FitRecord, Origin, RunRecord
-from cida.runs.run_folder import RunFolder, check_checkpoint_seconds
 
 if TYPE_CHECKING:
     from cida.estimators.base import CIDAEstimator
     from cida.estimators.validation import TrainingData
+    from cida.runs.records import RunRecord
+    from cida.runs.run_folder import RunFolder
     from cida.selection import ExpectedScore
     from cida.spaces import Space
 
@@ -119,7 +117,9 @@ class Fit:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
         from cida.cli.fit_lines import data_lines, expected_lines, figure_lines
         from cida.estimators.validation import FitArguments
+        from cida.io.tensors import MODEL_FILE
         from cida.runs.probe import certify_fit, measure_fit, take_snapshot
+        from cida.runs.records import FitRecord
 
         if self._check():
             print_lines(console, f"{self.out} is finished.", str(self.out.resolve()))
@@ -237,6 +237,9 @@ class Fit:
 
     def _check(self) -> bool:
         """Refuses what cannot be done; whether all is done already."""
+        from cida import distributed
+        from cida.runs.run_folder import check_checkpoint_seconds
+
         check_checkpoint_seconds(self.checkpoint_seconds)
         check_counts(seeds=self.seeds, steps=self.steps)
         check_name("method", self.method, FIT_METHODS)
@@ -264,6 +267,8 @@ class Fit:
 
     def _is_finished(self) -> bool:
         """Whether the folder has this very run."""
+        from cida.runs.run_folder import RunFolder
+
         try:
             return RunFolder(self.out).record.identity == self._record().identity
         except (OSError, ValueError):
@@ -274,6 +279,7 @@ class Fit:
         import torch
 
         from cida.estimators.model_file import library_versions
+        from cida.runs.records import Origin, RunRecord
         from cida.tables.encoded_table import hash_table_file
 
         ignored = ("data", "out", "method", "seed", "resume", "checkpoint_seconds", "json")
@@ -334,6 +340,8 @@ def _recorded_warnings() -> Iterator[list[str]]:
 @contextmanager
 def _new_run(command: Fit) -> Iterator[RunFolder]:
     """The run's folder, while it is made; a place where nothing can be written is one sentence."""
+    from cida.runs.run_folder import RunFolder
+
     try:
         with RunFolder.create(command.out, command.resume, command.checkpoint_seconds) as folder:
             yield folder
