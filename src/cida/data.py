@@ -165,9 +165,21 @@ def _zero_unlabelled(y: Tensor, labelled: Tensor) -> Tensor:
 class RowLayout:
     """What a row of x consists of, and whether it has an index.
 
-    A row of ``columns`` is ``n_numbers`` numbers, then an indicator (1 where missing) for each
-    number in ``missing_indicators``, then the codes of categories with ``category_sizes`` values
-    each. Images and signals have the ``shape`` that an encoder takes them in.
+    A row of columns is the numbers, then an indicator (1 where missing) for each number in
+    ``missing_indicators``, then the codes of the categories.
+
+    Parameters
+    ----------
+    kind : {"columns", "image", "signal", "own"}
+        What a row is; "own" is for an encoder of the user's own.
+    shape : tuple of int
+        Shape of a row, as the encoder takes it.
+    missing_indicators : tuple of int, default ()
+        Which numbers have an indicator of missing values.
+    category_sizes : tuple of int, default ()
+        Number of values of each category column.
+    has_index : bool, default True
+        Whether there is a domain index.
     """
 
     kind: Literal["columns", "image", "signal", "own"]
@@ -215,7 +227,21 @@ class RowLayout:
 
 
 class MappedDataset(IndexedDataset):
-    """Row i is row i of a mapped array: only the rows of a batch are read."""
+    """Row i is row i of a mapped array: only the rows of a batch are read.
+
+    Parameters
+    ----------
+    array : ndarray
+        Inputs of all rows, usually a memory map.
+    y : Tensor of shape (rows,) or (rows, outputs)
+        Labels.
+    u : Tensor of shape (rows,) or (rows, width)
+        Raw index values.
+    labelled : Tensor of bool
+        True for source rows.
+    weight : Tensor of float, optional
+        Weight of each row in the prediction loss; 1 by default.
+    """
 
     def __init__(
         self,

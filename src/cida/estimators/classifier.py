@@ -24,87 +24,140 @@ __all__ = ["CIDAClassifier"]
 class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     """A classifier that adapts across a continuous domain index.
 
-    >>> from cida import CIDAClassifier
-    >>> from cida.datasets import circle
-    >>> world = circle()
-    >>> model = CIDAClassifier(steps=20, random_state=0)
-    >>> model = model.fit(world.x, world.training_labels, domain_index=world.u)
-    >>> model.predict(world.x, domain_index=world.u).shape
-    (3000,)
+    What is left open is decided from the data, by rules that need no target label
+    (docs/defaults.md).
 
     Parameters
     ----------
-    discriminator : "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", "skew",
-        "von-mises", "von-mises-mixture", "full-gaussian", "flow", an instance, or None for no
-        adversary (Source-Only). "auto", the default: a histogram of as many bins as u has values,
-        30 at most.
-    game : "adversarial", "conditional" (the discriminator also sees the prediction),
-        "given-prediction" (z hides only what the prediction does not say, for labels that depend
-        on u), "distance-correlation" or "hsic" (a measure of dependence in the discriminator's
-        place), "dann" (source against target, no index), "adda", "mdd", "cua", or a class of your
-        own derived from `cida.games.Game`.
-    space : what u is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. None: a circle where u
-        goes once round 24, 360, 365.25 or 2 pi and x meets itself there, else lines.
-    encoder, predictor : your own modules in place of the MLPs, with the weights they come with;
-        ``fit`` trains a copy, in training mode throughout.
-    coordinates : how the encoder sees u. "frame": x in the moving frame of the index
-        (`cida.coordinates.MovingFrame`), where what only moves and turns along u stands still.
-        the same by the turns of the principal axes, for what turns on the spot; both for at most
-        128 columns and a `Line`. "windows": each column standardised among the rows whose index is
-        nearest (`cida.networks.TabularEncoder`), for any space. True: a branch of its own,
-        ``E(x, u)``. False: not at all, ``E(x)``; then `predict` needs no index. "auto", the
-        default: the simplest of False, "windows", "frame" and "axes" in which a label that was
-        learned in one part of the source holds in another.
-    stochastic : None, or a probabilistic encoder. "gaussian": z is drawn from a Gaussian whose mean
-        and variance the encoder gives (the footnote of section 3.1). "dropout": a tenth of the
-        numbers of each of its hidden layers is dropped, in prediction too (the supplement).
-    draws : how many draws of a probabilistic encoder a prediction averages over; it may be set
-        after the fit. An encoder or predictor of your own is probabilistic where it has a
-        `cida.networks.GaussianCode` or `MonteCarloDropout` in it.
-    hidden, encoding_width, predictor_hidden : the widths of the encoder's layers, of z, and of the
-        predictor's layers; ``predictor_hidden=()`` is a linear predictor. ``hidden=None`` is
-        (128, 128, 128).
-    batch_norm : batch normalisation in the predictor and the discriminator, as in the paper.
-    lambda_d : the weight of the adversarial loss (eq. 1). None: the game's usual one, 1, or 10 for
-        a measure of dependence.
-    discriminator_steps : discriminator updates for each encoder update.
-    ceiling : whether the encoder stops where no encoder can win more.
-    curriculum, stages : the share of the steps over which the index range widens from near to far,
-        and in how many stages. None: 0.9 for a head that sees a moment or two of p(u|z), none for
-        one that sees all of it.
-    balance_bins : cells along u that are drawn equally often; 1 draws rows as they come.
-    steps, batch_size : None picks 6,000 steps and 128 rows; 2,000 steps where "auto" chose anything
-        but False and there are 20,000 rows at most. Without an index 100 passes over the rows,
-        between 300 and 6,000 steps.
-    source_batch_size : the labelled rows of a round, beside the ``batch_size`` of all rows; None
-        picks half of that, or all of it where there is no index.
-    learning_rate, schedule : of Adam; "cosine" or "constant".
-    weight_decay : decoupled, of AdamW; 0 is plain Adam.
-    averaging : the decay of the weight average; 0 keeps the last weights.
-    nearness : how many of the source rows count in effect, as a share: below 1 those nearest to the
-        target weigh most in the prediction loss, by their distance d to it, as
-        ``0.05 + 0.95 exp(-d^2 / 2 h^2)``.
-    standardise : whether X is centred and scaled inside.
-    device, precision, compile : where and how the encoder is trained: "cpu" or "cuda"; "float32" or
-        "bf16"; whether torch compiles it. The fitted model is on the CPU, in float32.
-    class_weight : None, "balanced" or a dict, for the prediction loss alone.
-    restarts, validator : plays so many games, each from a start of its own, and keeps the one that
-        the validator likes best, which sees no label of the target (docs/selection.md):
-        "consensus", another name of `cida.selection.VALIDATORS`, or one of your own.
-        What it said is in ``selection_``.
-    random_state : an integer makes the fit repeat bit for bit.
-    verbose : shows a progress bar with each loss against its ceiling.
-    callbacks : functions that receive the same events (`cida.training.Event`).
+    discriminator : str, Discriminator or None, default "auto"
+        The head: "histogram", "gaussian" (PCIDA), "l2" (CIDA), "l1", "mixture", "skew",
+        "von-mises", "von-mises-mixture", "full-gaussian", "flow" or an instance; None for no
+        adversary (Source-Only). "auto" is a histogram with as many bins as u has values, 30 at
+        most.
+    game : str or type, default "adversarial"
+        Who minimises what: "adversarial", "conditional" (the discriminator also sees the
+        prediction), "given-prediction" (z hides only what the prediction does not reveal, for
+        labels that depend on u), "distance-correlation" or "hsic" (a measure of dependence in place
+        of the discriminator), "dann" (source against target, without the index), "adda", "mdd",
+        "cua", or a subclass of `cida.games.Game`.
+    space : Space, optional
+        What the index is: ``Line()``, ``Periodic(24)``, a ``Product`` of these. By default a circle
+        where u goes once round 24, 360, 365.25 or 2 pi and x is continuous there, else lines.
+    encoder : torch.nn.Module, optional
+        Your own encoder, with its weights; ``fit`` trains a copy.
+    predictor : torch.nn.Module, optional
+        Your own predictor, with its weights; ``fit`` trains a copy.
+    coordinates : str, default "auto"
+        How x is expressed given u before the encoder: "raw" (as it is; `predict` then needs no
+        index), "windows" (columns standardized among the rows whose index is nearest),
+        "moving-frame" (relative to the path of the mean and its turns), "principal-axes" (the same
+        with the turns of the principal axes) or "learned" (a branch of the encoder for u). The
+        moving frames need a `Line` and at most 128 columns. "auto" chooses by a trial on source
+        labels.
+    capacity : {"auto", "linear", "mlp"}, default "auto"
+        Whether the default predictor is linear and strongly regularised, or a network. "auto"
+        compares both next to the target.
+    stochastic : {"gaussian", "dropout"}, optional
+        A probabilistic encoder: z drawn from a Gaussian whose mean and variance the encoder gives,
+        or dropout that is also sampled in prediction.
+    n_draws : int, default 32
+        Draws of a probabilistic encoder that a prediction averages over; may be changed after the
+        fit.
+    encoder_hidden : sequence of int, optional
+        Widths of the encoder's hidden layers.
+    encoding_width : int, default 32
+        Number of columns of z.
+    predictor_hidden : sequence of int, optional
+        Widths of the predictor's hidden layers; ``()`` is a linear predictor.
+    batch_norm : bool, default False
+        Batch normalisation in the predictor and the discriminator, as in the paper.
+    lambda_d : float, optional
+        Weight of the adversarial loss (eq. 1); by default that of the game.
+    discriminator_steps : int, optional
+        Moves of the discriminator for each move of the encoder.
+    ceiling : bool, default True
+        Whether the adversarial gradient stops where no encoder can gain more.
+    curriculum : float, optional
+        Share of the steps over which the index range widens from near to far. By default 0.9 for
+        heads that see a moment or two of p(u|z), and 0 for those that see all of it.
+    curriculum_stages : int, default 20
+        In how many stages it widens.
+    n_balance_bins : int, default 30
+        Cells along u that are drawn equally often; 1 draws rows uniformly.
+    steps : int, optional
+        Number of training rounds; by default it follows from the rows and the plan.
+    batch_size : int, optional
+        Rows of the pooled batch; 128 by default, or all rows if there are fewer.
+    source_batch_size : int, optional
+        Labelled rows of a round; by default half of ``batch_size``.
+    learning_rate : float, optional
+        Initial step size of AdamW.
+    schedule : {"cosine", "constant"}, default "cosine"
+        How the step size changes.
+    weight_decay : float, optional
+        Decoupled weight decay.
+    ema_decay : float, optional
+        Decay of the moving average of the weights; 0 keeps the last weights.
+    proximity : float, optional
+        Effective share of the source rows that count: below 1 those nearest to the target have the
+        largest weights in the prediction loss.
+    standardize : bool, default True
+        Whether X is centred and scaled.
+    device : str, default "cpu"
+        Where to train, such as "cuda"; the fitted model is on the CPU.
+    precision : {"float32", "bf16"}, default "float32"
+        What the encoder computes in during training.
+    compile : bool, default False
+        Whether torch compiles the encoder.
+    n_members : int, default 1
+        Models with different seeds whose predictions are averaged.
+    n_restarts : int, default 1
+        Trainings from different initial weights, of which the validator keeps one.
+    validator : str or Validator, default "consensus"
+        What chooses among the restarts, without target labels: a name in
+        `cida.selection.VALIDATORS` or an instance.
+    random_state : int, RandomState or None, optional
+        An integer makes the fit repeat bit for bit.
+    verbose : bool, default False
+        Whether to show a progress bar with each loss and its ceiling.
+    callbacks : sequence of callable, optional
+        Called with every `cida.training.Event`.
+    class_weight : "balanced", dict or None, optional
+        Weights of the classes in the prediction loss.
 
-    What was chosen is in ``plan_`` and ``space_`` (docs/defaults.md has the rules).
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes, in the order of `predict_proba`'s columns.
+    plan_ : Plan
+        Every decision of the fit with its reason; ``plan_.summary()`` tells them.
+    space_ : Space
+        The fitted space of the index.
+    state_ : FittedState
+        Everything that was fitted.
+    summary_ : FitSummary
+        Figures of the fit that the doctor reads.
+    diagnoses_ : list of Diagnosis
+        What the doctor found.
+    history_ : list of Event
+        Losses and ceilings during training.
 
-    In searches mark unlabelled rows with -1 (scikit-learn's splitters refuse NaN in y) and keep
-    the default scoring, which leaves them out. Turn scikit-learn's metadata routing on, so that
-    scoring gets the index, or use ``coordinates="raw"``, which needs none; then predict with
-    ``search.best_estimator_``.
+    Notes
+    -----
+    In scikit-learn's searches mark unlabelled rows with -1 (its splitters refuse NaN in y) and keep
+    the default scoring, which leaves them out. Turn metadata routing on, so that scoring gets the
+    index, or use ``coordinates="raw"``, which needs none. ``partial_fit`` and ``warm_start`` are
+    not supported; `cida.resumable` continues an interrupted fit.
 
-    ``partial_fit`` and ``warm_start`` are out of scope: every ``fit`` starts afresh, or goes on
-    where it was cut off (`cida.resumable`).
+    Examples
+    --------
+    >>> from cida import CIDAClassifier
+    >>> from cida.datasets import make_circle
+    >>> data = make_circle()
+    >>> model = CIDAClassifier(steps=20, random_state=0)
+    >>> model = model.fit(data.x, data.training_labels, domain_index=data.u)
+    >>> model.predict(data.x, domain_index=data.u).shape
+    (3000,)
     """
 
     class_weight: Any = None
@@ -131,7 +184,7 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         return array_checks.hide_minus_one(labels)
 
     def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
-        """The probability of each class in ``classes_``.
+        """Return the probability of each class in ``classes_``.
 
         Parameters
         ----------
@@ -143,7 +196,7 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (rows, classes)
-            Where the encoder is probabilistic, the mean of the probabilities over its draws.
+            The probabilities; their mean over draws where the encoder is probabilistic.
         """
         outputs = self._outputs(X, domain_index)
         codec = self.state_.labels
@@ -151,22 +204,70 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         return codec.probabilities(outputs)
 
     def predict(self, X: Any, domain_index: Any = None) -> Array:
-        """The most probable class of each row, by `predict_proba`."""
+        """Return the most probable class of each row, by `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Predicted classes.
+        """
         outputs = self._outputs(X, domain_index)
         return self.state_.labels.decode(outputs)
 
     def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy over the labelled rows."""
+        """Return the accuracy on the labelled rows.
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        y : array-like
+            Labels; unlabelled rows are left out.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+        sample_weight : array-like, optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
         return self._score(accuracy_score, X, y, domain_index, sample_weight)
 
     def expected_score(
         self, X: Any, y: Any, domain_index: Any, source: Any = None, n_bins: int = 20
     ) -> list[ExpectedScore]:
-        """The accuracy to expect on the target in cells along u, each with an interval.
+        """Return the expected accuracy on the target in cells along u, each with an interval.
 
-        X, y and ``domain_index`` are those of the fit: no label of the target is read. The estimate
-        is checked by a second training that is not shown the nearest source third; a warning
-        says where u lies farther than that check reached (docs/selection.md).
+        No target label is read. The estimate is checked by a second training without the labels of
+        the nearest source third; a warning says where u lies farther away than that check
+        (docs/selection.md).
+
+        Parameters
+        ----------
+        X : array-like or table
+            The rows of the fit.
+        y : array-like or str
+            The labels of the fit.
+        domain_index : array-like or names
+            The index of the fit.
+        source : array-like of bool, optional
+            As in `fit`.
+        n_bins : int, default 20
+            About how many cells to make.
+
+        Returns
+        -------
+        list of ExpectedScore
+            One for each cell with enough target rows.
         """
         self._indexed(domain_index, "look along")
         data = self.read_training_data(FitArguments(X, y, domain_index, source))
@@ -175,12 +276,38 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         return cells
 
     def expected_dataset_score(self, dataset: IndexedDataset, n_bins: int) -> list[ExpectedScore]:
-        """`expected_score` after `fit_dataset`, of the same data set."""
+        """Return `expected_score` after `fit_dataset`, for the same data set.
+
+        Parameters
+        ----------
+        dataset : IndexedDataset
+            The data set of the fit.
+        n_bins : int
+            About how many cells to make.
+
+        Returns
+        -------
+        list of ExpectedScore
+            One for each cell with enough target rows.
+        """
         data = dataset_training_data(dataset, True, self.encoder is not None)
         return self.expected_scores_of(data, n_bins)
 
     def expected_scores_of(self, data: TrainingData, n_bins: int) -> list[ExpectedScore]:
-        """`expected_score` of data that was read and checked already."""
+        """Return `expected_score` for data that were read and checked before.
+
+        Parameters
+        ----------
+        data : TrainingData
+            What `fit` reads.
+        n_bins : int
+            About how many cells to make.
+
+        Returns
+        -------
+        list of ExpectedScore
+            One for each cell with enough target rows.
+        """
         self._indexed("given", "look along")
         state, options = self.state_, self._options()
         return estimate_accuracy(state, options, data, self._draw_seed(), n_bins)

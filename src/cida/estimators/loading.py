@@ -22,21 +22,28 @@ def load(
     predictor: nn.Module | None = None,
     discriminator: Discriminator | None = None,
 ) -> Any:
-    """Load a fitted estimator from a file or a folder.
+    """Read a fitted model from a file, a run folder or an exported folder.
 
     Parameters
     ----------
     path : str or path
-        A file that ``save`` wrote, or a folder of `cida export`, `cida fit` or one run.
-    encoder, predictor : torch.nn.Module, optional
-        Modules of your own that the model was fitted with; those of this library are made again.
+        What `save`, ``cida fit`` or ``cida export`` wrote.
+    encoder : torch.nn.Module, optional
+        Your own encoder, if the model had one; its weights are replaced.
+    predictor : torch.nn.Module, optional
+        Your own predictor, if the model had one.
     discriminator : Discriminator, optional
-        A head of your own; needed to fit again, not to predict.
+        Your own discriminator, if the model had one.
 
     Returns
     -------
     CIDAClassifier or CIDARegressor
-        The fitted estimator.
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be used; the message says why.
     """
     folder = Path(path)
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""Settings chosen without a label of the target."""
+"""A search over settings that needs no target label."""
 
 from __future__ import annotations
 
@@ -29,34 +29,44 @@ HELD_OUT_STRIDE = 10  # one source row in so many, where the validator asks for 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """One point of the grid and what the validator said of it."""
+    """One point of the grid and its score."""
 
     params: Mapping[str, Any]
     score: float
 
 
 class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Fits an estimator with each point of a grid and keeps the one a validator likes best.
-
-    >>> from cida import CIDAClassifier, CIDASearch
-    >>> from cida.datasets import moons
-    >>> world = moons(rows=600)
-    >>> search = CIDASearch(CIDAClassifier(steps=20, random_state=0), {"lambda_d": [0.2, 2.0]})
-    >>> search = search.fit(world.x, world.training_labels, domain_index=world.u)
-    >>> sorted(search.best_settings_)
-    ['lambda_d']
+    """Fits an estimator with each point of a grid, and keeps the one with the best validator score.
 
     Parameters
     ----------
-    estimator : a `CIDAClassifier` or `CIDARegressor`; its other settings are kept.
-    grid : the values to try of each setting, such as ``{"discriminator": ["l2", "histogram"],
-        "lambda_d": [0.2, 1, 5]}``, or a list of such.
-    validator : "consensus", another name of `cida.selection.VALIDATORS`, or one of your own. No
-        validator sees a label of the target. For "importance-weighted" a tenth of the source
-        rows is held out of every fit.
+    estimator : CIDAClassifier or CIDARegressor
+        Its other parameters are kept.
+    param_grid : mapping, or sequence of mappings
+        The values to try of each parameter, such as ``{"discriminator": ["l2", "histogram"],
+        "lambda_d": [0.2, 1, 5]}``.
+    validator : str or Validator, default "consensus"
+        A name in `cida.selection.VALIDATORS` or an instance. No validator sees a target label. For
+        "importance-weighted" a tenth of the source rows is held out of every fit.
 
-    Afterwards ``tried_`` has the score of each point, ``best_settings_`` the point that was kept
-    and ``best_estimator_`` its fitted estimator, which predicts.
+    Attributes
+    ----------
+    results_ : list of SearchResult
+        The score of each point.
+    best_params_ : dict
+        The point that was kept.
+    best_estimator_ : CIDAClassifier or CIDARegressor
+        Its fitted estimator.
+
+    Examples
+    --------
+    >>> from cida import CIDAClassifier, CIDASearch
+    >>> from cida.datasets import make_rotating_moons
+    >>> data = make_rotating_moons(n_samples=600)
+    >>> search = CIDASearch(CIDAClassifier(steps=20, random_state=0), {"lambda_d": [0.2, 2.0]})
+    >>> search = search.fit(data.x, data.training_labels, domain_index=data.u)
+    >>> sorted(search.best_params_)
+    ['lambda_d']
     """
 
     def __init__(
@@ -70,7 +80,24 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.validator = validator
 
     def fit(self, X: Any, y: Any, domain_index: Any, source: Any = None) -> Self:
-        """Fits every point; the arguments are those of the estimator's ``fit``."""
+        """Fit every point of the grid.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows as in the estimator's ``fit``.
+        y : array-like
+            Labels, with unlabelled rows.
+        domain_index : array-like
+            The index of each row.
+        source : array-like of bool, optional
+            As in the estimator's ``fit``.
+
+        Returns
+        -------
+        CIDASearch
+            This search, fitted.
+        """
         validator = get_validator(self.validator)
         param_sets = list(ParameterGrid(self.param_grid))
         labels = self.estimator.read_labels(y, len(y), source)
@@ -93,19 +120,60 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any, domain_index: Any = None) -> Array:
-        """The prediction of the estimator that was kept."""
+        """Return the predictions of the estimator that was kept.
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Predicted classes or numbers.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict(X, domain_index=domain_index)
 
     def score(self, X: Any, y: Any, domain_index: Any = None) -> float:
-        """The score of the estimator that was kept, over labelled rows."""
+        """Return the score of the estimator that was kept, on the labelled rows.
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        y : array-like
+            Labels; unlabelled rows are left out.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+
+        Returns
+        -------
+        float
+            Accuracy or R^2.
+        """
         check_is_fitted(self)
         score: float = self.best_estimator_.score(X, y, domain_index=domain_index)
         return score
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
-        """The probabilities of the classifier that was kept."""
+        """Return the probabilities of the classifier that was kept.
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
+            The probabilities.
+        """
         check_is_fitted(self)
         probabilities: Array = self.best_estimator_.predict_proba(X, domain_index=domain_index)
         return probabilities
