@@ -9,7 +9,7 @@ from torch import nn
 
 from cida import CIDAClassifier, Line, Periodic, Product, load
 from cida.coordinates import MovingFrame, can_use_moving_frame
-from cida.networks import FramedEncoder, PlainEncoder
+from cida.networks import FramedEncoder
 
 SMALL = {"steps": 3, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
 
@@ -271,7 +271,7 @@ CASES = {
         ("one number on a Line", "Periodic", "'raw' or 'learned'"),
     ),
     "product": (2, {"space": Product([Line(), Line()])}, ("one number on a Line", "Product")),
-    "wide": (129, {}, ("129 columns", "at most 128", "'raw' or 'learned'")),
+    "wide": (129, {}, ("129 columns", "at most 128", "'windows' or 'raw'")),
     "own": (2, {"encoder": nn.Linear(2, 3)}, ("your own", "MovingFrame", "'raw' or 'learned'")),
 }
 
@@ -295,8 +295,8 @@ def test_frame_is_refused_in_one_sentence_where_there_is_none(no_frame):
     assert all(word in message for word in words), message
 
 
-def test_auto_falls_back_to_an_encoder_of_x_alone_where_there_is_none(no_frame):
+def test_auto_takes_no_frame_where_there_is_none(no_frame):
     (x, u, y), settings, _ = no_frame
     model = model_of(x, u, y, **settings)
-    assert type(model.game_.encoder) is (nn.Linear if "encoder" in settings else PlainEncoder)
-    assert np.array_equal(model.predict(x), model.predict(x, domain_index=u))
+    assert model.plan_.coordinates in ("raw", "windows", "learned")
+    assert type(model.game_.encoder) is not FramedEncoder

@@ -35,7 +35,7 @@ def same(a, b):
 @given(rows=st.integers(1, 60), seed=st.integers(100, 10_000), width=st.integers(1, 5))
 def test_a_file_gives_back_what_was_written(tmp_path_factory, rows, seed, width):
     z = np.random.default_rng(seed).normal(size=(rows, width))
-    view = a_view(rows, seed=seed, z=z, dates=(False,))
+    view = a_view(rows, seed=seed, z=z, is_date=(False,))
     path = tmp_path_factory.mktemp("view") / "view.safetensors"
     view.save(path)
     found = load_snapshot(path)
@@ -66,7 +66,7 @@ def test_planes_images_and_expected_cells_come_back(tmp_path):
         ExpectedScore(0.0, 1.0, 0.8, 0.7, 0.9, 12, True),
         ExpectedScore([0, 1], [2, 3], 0, 0, 1, 9, False),
     )
-    a_view(plane=plane, turned=turned, expected=cells).save(tmp_path / "v")
+    a_view(plane=plane, rotated_images=turned, expected=cells).save(tmp_path / "v")
     found = load_snapshot(tmp_path / "v")
     assert found.expected == cells
     assert found.plane.box == plane.box

@@ -63,9 +63,8 @@ def summarize_certificate(certificate: Certificate) -> list[str]:
         return [f"No certificate of alignment: {reason}"]
     if certificate.marginal is None:
         return [
-            f"The encoding is constant in all {certificate.n_rows:,} rows: nothing of {u} is "
-            "left in "
-            "it, and nothing else either.",
+            f"The encoding is constant in all {certificate.n_rows:,} rows: nothing of {u} is left "
+            "in it, and nothing else either.",
             HELD_OUT_CAVEAT,
         ]
     sentences = [
@@ -91,23 +90,18 @@ def _describe_verdict(certificate: Certificate, result: DependenceTests, u: str)
             else f", or {format_percent(power.variance)} of the variance of {u}'s squares"
         )
         return [
-            f"The encoding shows no trace of {_name_index(certificate.index_names)}: no "
-            "dependence of "
-            f"z on {u} was found ({_format_p_value(result.p_value)}). With {result.n_rows:,} "
-            "rows a dependence "
-            f"that explains {format_percent(power.mean)} of V[{u}] by a line along any "
-            "direction of z "
-            f"({result.n_components} principal components) would have been seen at least 95 % "
-            "of the time; "
-            f"so would {format_percent(power.first_component)} along its main direction, "
-            f"{format_percent(power.bend)} by "
-            f"a bend along one column{variance_clause}."
+            f"The encoding shows no trace of {_name_index(certificate.index_names)}: no dependence "
+            f"of z on {u} was found ({_format_p_value(result.p_value)}). With {result.n_rows:,} "
+            f"rows a dependence that explains {format_percent(power.mean)} of V[{u}] by a line "
+            f"along any direction of z ({result.n_components} principal components) would have "
+            "been seen at least 95 % of the time; so would "
+            f"{format_percent(power.first_component)} along its main direction, "
+            f"{format_percent(power.bend)} by a bend along one column{variance_clause}."
         ]
     return [
         f"The encoding still tells {_name_index(certificate.index_names)}: z depends on {u} "
         f"({_format_p_value(result.p_value)}, {result.n_rows:,} rows; where there is no "
-        "dependence, one report in twenty "
-        f"says so); {describe_significant_tests(result, u)}."
+        f"dependence, one report in twenty says so); {describe_significant_tests(result, u)}."
     ]
 
 
@@ -167,14 +161,12 @@ def _describe_figures(result: DependenceTests, u: str, condition: str = "") -> l
     within = f" {condition}" if condition else ""
     power = result.power
     sentences = [
-        f"Linear probe{within}: explains {format_percent(result.linear_r2)} of V[{u}] on rows "
-        "it was not "
-        f"fitted on; all its coefficients at once: F({numerator_dof:g}, {denominator_dof:g}) = "
-        f"{linear.f_statistic:.2f}, "
+        f"Linear probe{within}: explains {format_percent(result.linear_r2)} of V[{u}] on rows it "
+        f"was not fitted on; all its coefficients at once: F({numerator_dof:g}, "
+        f"{denominator_dof:g}) = {linear.f_statistic:.2f}, "
         f"{_format_p_value(linear.p_value)}{_describe_main_components(result)}.",
-        f"Gradient boosting{within}: explains {format_percent(result.boosted_r2)} on rows it "
-        "was not "
-        f"fitted on ({_format_p_value(result.boosted_p_value)}).",
+        f"Gradient boosting{within}: explains {format_percent(result.boosted_r2)} on rows it was "
+        f"not fitted on ({_format_p_value(result.boosted_p_value)}).",
         f"Probe of mean and variance{within}: gains {gain.over_marginal:.4f} nats a row "
         f"(give or take {gain.over_marginal_std_error:.4f}) over the best prediction that ignores "
         f"z; the part of the variance is {gain.over_mean:.4f} (give or take "
@@ -215,13 +207,11 @@ def _explain_verdict(result: DependenceTests, u: str, within: str) -> str:
     boosting_p_value = min(1.0, result.boosted_p_value * alpha_percent / boosting_percent)
     return (
         f"Behind the verdict{within}: of {len(result.tests)} tests on {N_PERMUTATIONS} "
-        f"permutations of {u} the most significant "
-        f"{'is' if len(smallest) == 1 else 'are'} {test_names} "
-        f"({own_p_clause}{_format_p_value(min_p_value)} adjusted for all {len(result.tests)}). "
-        f"The permutations have {permutation_percent:.2g} of the "
-        f"{alpha_percent:g} % and "
-        f"gradient boosting {boosting_percent:.2g}, so their p-value is multiplied by "
-        f"{alpha_percent:g}/{permutation_percent:.2g} "
+        f"permutations of {u} the most significant {'is' if len(smallest) == 1 else 'are'} "
+        f"{test_names} ({own_p_clause}{_format_p_value(min_p_value)} adjusted for all "
+        f"{len(result.tests)}). The permutations have {permutation_percent:.2g} of the "
+        f"{alpha_percent:g} % and gradient boosting {boosting_percent:.2g}, so their p-value is "
+        f"multiplied by {alpha_percent:g}/{permutation_percent:.2g} "
         f"({_format_p_value(permutation_p_value)}) and that of boosting by "
         f"{alpha_percent:g}/{boosting_percent:.2g} ({_format_p_value(boosting_p_value)}): the "
         "smaller is that of the verdict."
@@ -269,8 +259,7 @@ def _describe_given_prediction(certificate: Certificate, u: str) -> list[str]:
     if result.is_dependent:
         opening = (
             f"Given {condition}, z still depends on {u} ({_format_p_value(result.p_value)}): "
-            f"{describe_significant_tests(result, u)}. Label "
-            "shift does not explain it."
+            f"{describe_significant_tests(result, u)}. Label shift does not explain it."
         )
         if not certificate.is_dependent:
             opening += " The verdict is that of all rows, which did not see it."
@@ -288,15 +277,13 @@ def _describe_given_prediction(certificate: Certificate, u: str) -> list[str]:
         if certificate.is_explained_by_label_shift:
             opening += (
                 f", and predictions move along {u}{p_value_clause}: it can be the balance of "
-                "labels that "
-                "moves (label shift). z must carry that to predict well, and aligning it away "
-                "would do harm."
+                "labels that moves (label shift). z must carry that to predict well, and aligning "
+                "it away would do harm."
             )
         else:
             opening += (
                 f", but predictions do not move along {u}{p_value_clause}, so it is no label "
-                "shift: more "
-                "likely too weak to be seen within."
+                "shift: more likely too weak to be seen within."
             )
     else:
         opening = f"Given {condition}, none was found either ({_format_p_value(result.p_value)})."
@@ -325,8 +312,7 @@ def _describe_cells(cellwise: CellwiseTests, names: tuple[str, ...]) -> list[str
         n_significant = sum((cell.within_p_value or 1.0) <= cellwise.alpha for cell in tested_cells)
         sentences.append(
             f"Within {n_significant} of {len(tested_cells)} cells along {u} z still tells {u}, "
-            "most surely at "
-            f"{format_cell_range(cellwise.worst_cell_within, names)} "
+            f"most surely at {format_cell_range(cellwise.worst_cell_within, names)} "
             f"({_format_p_value(cellwise.worst_cell_within.within_p_value or 0.0)})."
         )
     elif tested_cells:
@@ -355,9 +341,8 @@ def _describe_omissions(certificate: Certificate) -> list[str]:
         )
     if certificate.n_constant_columns:
         sentences.append(
-            f"{certificate.n_constant_columns} of the {certificate.n_columns} columns of z "
-            "never change "
-            "and were left out."
+            f"{certificate.n_constant_columns} of the {certificate.n_columns} columns of z never "
+            "change and were left out."
         )
     if certificate.n_rows_used < certificate.n_rows:
         sentences.append(f"{certificate.n_rows_used:,} of {certificate.n_rows:,} rows were used.")

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Array = np.ndarray[Any, Any]
+Candidates = Sequence[CandidateOutputs]
 
 
 class Validator(ABC):
@@ -56,9 +57,7 @@ class Validator(ABC):
     needs_held_out: ClassVar[bool] = False  # source rows that no run was trained on
     needs_refit: ClassVar[bool] = False  # another training for each run
 
-    def __call__(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> Array:
+    def __call__(self, validation_set: ValidationSet, candidates: Candidates) -> Array:
         """Check the requirements and return the score of each run, in their order."""
         if self.needs_classes and not validation_set.has_classes:
             raise ValueError(
@@ -77,7 +76,7 @@ class Validator(ABC):
 
     @abstractmethod
     def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
+        self, validation_set: ValidationSet, candidates: Candidates
     ) -> Sequence[float] | Array:
         """The score of each run."""
 
@@ -98,9 +97,7 @@ class PropagatedLabelAgreement(Validator):
 
     name = "propagated-labels"
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> list[float]:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
         return [_propagated_agreement(validation_set, candidate) for candidate in candidates]
 
     def margin(
@@ -117,13 +114,10 @@ class PairwiseAgreement(Validator):
 
     name = "pairwise-agreement"
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> Array:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> Array:
         agreement = _pairwise_agreement(validation_set, candidates)
         np.fill_diagonal(agreement, 0)
-        scores: Array = agreement.sum(1) / max(1, len(candidates) - 1)
-        return scores
+        return np.asarray(agreement.sum(1) / max(1, len(candidates) - 1))
 
 
 class Consensus(Validator):
@@ -136,9 +130,7 @@ class Consensus(Validator):
 
     name = "consensus"
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> Array:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> Array:
         agreement = np.array(
             [_propagated_agreement(validation_set, candidate) for candidate in candidates]
         )
@@ -167,9 +159,7 @@ class LeaveRangeOut(Validator):
     name = "leave-range-out"
     needs_refit = True
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> list[float]:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
         return [candidate.refit() for candidate in candidates if candidate.refit is not None]
 
 
@@ -183,9 +173,7 @@ class ImportanceWeighted(Validator):
     name = "importance-weighted"
     needs_held_out = True
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> list[float]:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
         return [self._score(validation_set, candidate) for candidate in candidates]
 
     def _score(self, validation_set: ValidationSet, candidate: CandidateOutputs) -> float:
@@ -215,9 +203,7 @@ class SoftNeighborhoodDensity(Validator):
     temperature = 0.05
     max_rows = 1500
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> list[float]:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
         return [
             self._score(each.outputs[validation_set.is_target][: self.max_rows])
             for each in candidates
@@ -238,9 +224,7 @@ class InformationMaximization(Validator):
     name = "information-maximization"
     needs_classes = True
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> list[float]:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
         target_outputs = [candidate.outputs[validation_set.is_target] for candidate in candidates]
         return [float(entr(p.mean(0)).sum() - entr(p).sum(1).mean()) for p in target_outputs]
 
@@ -256,9 +240,7 @@ class NeighborAgreement(Validator):
     n_cells = 20
     max_rows_per_cell = 300  # of a cell
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> list[float]:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
         x = reduce_columns(validation_set.x.flatten(1)).double().numpy()
         pairs = list(self._pairs(validation_set))
         return [self._score(validation_set, x, pairs, each.predictions) for each in candidates]
@@ -303,9 +285,7 @@ class LowestSourceLoss(Validator):
 
     name = "lowest-loss"
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> list[float]:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
         return [-candidate.loss for candidate in candidates]
 
 
@@ -314,9 +294,7 @@ class LastRun(Validator):
 
     name = "last"
 
-    def scores(
-        self, validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-    ) -> list[float]:
+    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
         return [float(number) for number in range(len(candidates))]
 
 
@@ -382,9 +360,7 @@ def _chance_margin(
     return 2 * float(np.sqrt(max(disagreement, 0.0) / validation_set.is_target.sum()))
 
 
-def _pairwise_agreement(
-    validation_set: ValidationSet, candidates: Sequence[CandidateOutputs]
-) -> Array:
+def _pairwise_agreement(validation_set: ValidationSet, candidates: Candidates) -> Array:
     """How far each two runs agree on the target rows; numbers by ``1 - difference^2 / V[y]``."""
     labels = np.stack([candidate.predictions[validation_set.is_target] for candidate in candidates])
     if validation_set.has_classes:
