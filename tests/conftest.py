@@ -108,9 +108,9 @@ def small_tables(tmp_path_factory) -> Iterator[Path]:
     """The three real data sets with small made-up files instead, verified, in their own cache."""
     rng = np.random.default_rng(0)
     made = {
-        nhanes: ("NHANES", _people(rng, 500), "\t"),
-        king_county: ("KING_COUNTY", _houses(rng, 600), ","),
-        support2: ("SUPPORT2", _patients(rng, 400), ","),
+        nhanes: ("NHANES_DATASET", _people(rng, 500), "\t"),
+        king_county: ("KING_COUNTY_DATASET", _houses(rng, 600), ","),
+        support2: ("SUPPORT2_DATASET", _patients(rng, 400), ","),
     }
     folder = tmp_path_factory.mktemp("tables")
     with pytest.MonkeyPatch.context() as patch:

@@ -16,7 +16,7 @@ from cida.experiments.commands import Reproduce
 from cida.experiments.data_command import fetch_dataset
 from cida.experiments.jobs import Job, JobResult, run_jobs, single_threaded
 from cida.experiments.publish import Publisher
-from cida.experiments.registry import EXPERIMENTS
+from cida.experiments.registry import DATASET_BY_NAME, EXPERIMENTS
 from cida.experiments.runner import ResumeOptions
 from cida.experiments.spec import ComputeConfig, Experiment, PreparationRequest, TaskSpec
 from cida.io.files import exclusive_lock
@@ -116,8 +116,8 @@ class ReproduceRun(Reproduce):
 
     def _prepare_data(self, console: Console) -> None:
         """Gets what is not there yet: here, where it is seen, for all runs."""
-        for dataset in {t.download.name: t.download for t in self._tasks if t.download}.values():
-            fetch_dataset(dataset, console)
+        for name in dict.fromkeys(t.download.name for t in self._tasks if t.download is not None):
+            fetch_dataset(DATASET_BY_NAME[name], console)
         if self._experiment.prepare is None:
             return
         with progress_bar(console, transient=False) as bar:

@@ -142,7 +142,7 @@ def test_a_seed_draws_what_is_not_listened_to_and_leaves_the_global_state_alone(
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(ladder_tasks, "TRAINING_STEPS", 600)
+    monkeypatch.setattr(ladder_tasks, "DISCRIMINATOR_TRAINING_STEPS", 600)
 
 
 @pytest.mark.usefixtures("quick")
@@ -223,14 +223,14 @@ def test_the_start_is_told_beside_the_scores_of_methods_that_adapt():
         make_ladder("variance", n_samples=1000, seed=100), "moments/variance", rung="variance"
     )
     plain = sample.evaluate(Fitted(discriminator=None))
-    assert list(plain["more"]) == ["left of u"]
+    assert list(plain["extra_metrics"]) == ["left of u"]
     assert plain["source_score"] > 0.95
     assert plain["target_score"] == pytest.approx(0.5, abs=0.05)
     for head, game in ((Gaussian(hidden=(32,)), "adversarial"), ("l2", "hsic")):
         model = Fitted(discriminator=head, game=game, random_state=100)
-        more = sample.evaluate(model)["more"]
+        more = sample.evaluate(model)["extra_metrics"]
         assert list(more) == ["left of u", "seen at the start", "gradient at the start"]
-        assert more["left of u"] == plain["more"]["left of u"]
+        assert more["left of u"] == plain["extra_metrics"]["left of u"]
     expected = dependence_start_metrics(GAMES["hsic"], "variance", 100)
     assert more["seen at the start"] == expected["seen at the start"]
 
@@ -246,7 +246,7 @@ def test_a_task_for_each_rung_and_a_preset_that_begins_at_the_shortcut():
         assert points.fingerprint() != benchmark.draw_data(4, "points").fingerprint()
         for method, recipe in build_recipes(benchmark, "start").items():
             encoder = recipe.build_model(5).encoder
-            x = torch.from_numpy(start.world.x[:9]).float()
+            x = torch.from_numpy(start.data.x[:9]).float()
             assert torch.equal(encoder(x), x[:, :1]), method
         assert all(
             one.build_model(5).encoder is None for one in build_recipes(benchmark, "best").values()

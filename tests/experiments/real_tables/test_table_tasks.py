@@ -166,7 +166,7 @@ def test_a_regression_is_scored_in_r2_of_labels_in_units_of_the_source():
 
 
 def test_about_tells_how_many_rows_there_are_and_whether_labels_move():
-    words = {task: sample(task).about(TASK_SPECS[task].title) for task in TASKS}
+    words = {task: sample(task).summary(TASK_SPECS[task].title) for task in TASKS}
     one = sample("nhanes")
     assert words["nhanes"].startswith(
         f"Sex, age ≤ 20 → > 20: {one.source.sum()} source rows, {(~one.source).sum()} target rows "
@@ -178,7 +178,7 @@ def test_about_tells_how_many_rows_there_are_and_whether_labels_move():
 
 def test_about_reads_no_target_label():
     one = sample("king-county/above-median")
-    assert flipped(one, ~one.source).about("A") == one.about("A")
+    assert flipped(one, ~one.source).summary("A") == one.summary("A")
 
 
 # --- recipes ----------------------------------------------------------------------------------

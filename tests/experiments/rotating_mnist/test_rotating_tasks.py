@@ -153,7 +153,7 @@ class Knows:
 def test_scores_are_the_shares_of_right_digits_in_each_interval():
     sample = tiny(drawn())
     known = [80, 70, 60, 50, 40, 30, 20, 10]
-    scores = sample.scores(Knows(sample.scored_digits.labels.numpy(), known))
+    scores = sample.evaluate(Knows(sample.scored_digits.labels.numpy(), known))
     assert [cell["score"] for cell in scores["by_index"]] == [k / 80 for k in known]
     assert [(cell["lo"], cell["hi"]) for cell in scores["by_index"]] == [
         (45.0 * k, 45.0 * (k + 1)) for k in range(8)
@@ -176,7 +176,7 @@ def test_more_digits_than_fit_into_one_piece_are_scored_alike():
             return np.full(len(x), 9)
 
     share = float((sample.scored_digits.labels == 9).float().mean())
-    scores = large.scores(Nine())
+    scores = large.evaluate(Nine())
     assert sizes == [4096, 404] * 8
     assert all(cell["score"] == pytest.approx(share) for cell in scores["by_index"])
 
@@ -202,7 +202,7 @@ def test_every_method_runs_and_its_row_is_whole(method, tmp_path):
     # Read back from its folder it says the same.
     read = load_completed_run(tmp_path, recipe_of(method))
     assert read.result == row
-    assert sample.scores(read.model) == sample.scores(outcome.model)
+    assert sample.evaluate(read.model) == sample.evaluate(outcome.model)
 
 
 @pytest.mark.parametrize("method", ["adda", "dann-merged", "cdann", "cida", "histogram", "oracle"])

@@ -42,7 +42,7 @@ def rungs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("moments")
     methods = ["--methods", "source-only", "cida", "distance-correlation"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ladder_tasks, "TRAINING_STEPS", 300)
+        patch.setattr(ladder_tasks, "DISCRIMINATOR_TRAINING_STEPS", 300)
         patch.setattr(ladder_tasks, "make_ladder", partial(make_ladder, n_samples=600))
         preset = ["--preset", "start", "--tasks", "mean", "variance", "--no-figures"]
         assert reproduce("moments", folder, *preset, *methods) == 0
@@ -73,10 +73,12 @@ def test_results_have_what_is_left_of_u_and_name_the_metric_of_the_regression(wo
     assert words["protocol"].startswith("points: all rows are trained on")
     assert [row["method"] for row in words["rows"]] == METHODS * 3
     for row in words["rows"]:
-        assert list(row["more"]) == ["left of u"]
-        assert row["more"]["left of u"] <= 1
+        assert list(row["extra_metrics"]) == ["left of u"]
+        assert row["extra_metrics"]["left of u"] <= 1
     # Windows take the drift of the regression out before any step.
-    left = {(row["task"], row["method"]): row["more"]["left of u"] for row in words["rows"]}
+    left = {
+        (row["task"], row["method"]): row["extra_metrics"]["left of u"] for row in words["rows"]
+    }
     task = "worlds/drifting-regression"
     assert left[task, "default"] < 0.1 < left[task, "source-only"]
 
@@ -118,7 +120,7 @@ def test_finished_runs_are_kept(worlds, capsys):
 def test_methods_that_adapt_tell_what_they_see_at_the_start(rungs):
     words = words_of(rungs)
     assert words["protocol"].startswith("start: as points, and the encoder begins as the shortcut")
-    more = {(row["task"], row["method"]): row["more"] for row in words["rows"]}
+    more = {(row["task"], row["method"]): row["extra_metrics"] for row in words["rows"]}
     for task in ("moments/mean", "moments/variance"):
         assert list(more[task, "source-only"]) == ["left of u"]
     seen, told = "seen at the start", "gradient at the start"

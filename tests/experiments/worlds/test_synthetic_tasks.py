@@ -50,17 +50,17 @@ def test_target_labels_are_there_for_an_oracle_alone(points):
     model, oracle = Told(), Told()
     points.train(model, oracle=False)
     points.train(oracle, oracle=True)
-    source = points.world.source
+    source = points.data.source
     assert np.isnan(model.fitted[1][~source]).all()
-    assert np.array_equal(model.fitted[1][source], points.world.y[source])
-    assert np.array_equal(oracle.fitted[1], points.world.y)
+    assert np.array_equal(model.fitted[1][source], points.data.y[source])
+    assert np.array_equal(oracle.fitted[1], points.data.y)
 
 
 def test_the_fingerprint_is_of_what_is_trained_on(points):
-    world = points.world
+    world = points.data
 
     def mark(**changes):
-        return replace(points, world=replace(world, **changes)).fingerprint()
+        return replace(points, data=replace(world, **changes)).fingerprint()
 
     assert mark(y=np.where(world.source, world.y, 1 - world.y)) == points.fingerprint()
     assert mark(y=np.where(world.source, 1 - world.y, world.y)) != points.fingerprint()
@@ -72,9 +72,9 @@ def test_the_fingerprint_is_of_what_is_trained_on(points):
 
 
 def test_scores_are_shares_of_right_rows_of_source_target_and_all(points):
-    world = points.world
+    world = points.data
     said = np.where(world.u <= 0.5, world.y, 1 - world.y)  # right in the first half
-    found = points.scores(Told(said))
+    found = points.evaluate(Told(said))
     assert found["source_score"] == 1
     right = (world.u <= 0.5)[~world.source].mean()
     assert found["target_score"] == pytest.approx(right)
@@ -105,7 +105,7 @@ def test_cells_of_an_index_of_two_numbers_have_two_bounds():
 
 def test_what_is_left_of_u_is_all_of_it_in_u_itself_and_nothing_in_noise(points):
     def left(encode):
-        return points.scores(Told(points.world.y, encode))["more"]["left of u"]
+        return points.evaluate(Told(points.data.y, encode))["extra_metrics"]["left of u"]
 
     random = np.random.default_rng(0)
     assert left(lambda x, u: 3 * u + 2) == pytest.approx(1, abs=1e-3)
@@ -116,18 +116,18 @@ def test_what_is_left_of_u_is_all_of_it_in_u_itself_and_nothing_in_noise(points)
 
 def test_rows_and_the_balance_of_labels_are_told(points):
     for name in TASKS:
-        words = TASK_SPECS[name].draw_data(100, "points").about("It")
+        words = TASK_SPECS[name].draw_data(100, "points").summary("It")
         moves = "the balance of source labels moves along u, which fit warns of" in words
         assert moves == (name == "worlds/shifting-labels"), words
-    words = points.about("Discs")
+    words = points.summary("Discs")
     assert words.startswith("Discs: 600 source rows, 2,400 target rows without labels;")
     assert "the balance of source labels holds along u" in words
 
 
 def test_what_is_told_of_labels_is_told_of_the_source_alone(points):
-    world = points.world
+    world = points.data
     flipped = np.where(world.source, world.y, 1 - world.y)
-    assert replace(points, world=replace(world, y=flipped)).about("It") == points.about("It")
+    assert replace(points, data=replace(world, y=flipped)).summary("It") == points.summary("It")
 
 
 # --- the benchmarks ---------------------------------------------------------------------------
