@@ -23,7 +23,7 @@ __all__ = [
     "normalized_hsic",
 ]
 
-MIN_DEPENDENCE_ROWS = 4  # of three rows nothing is left when the means are taken off
+MIN_DEPENDENCE_ROWS = 4  # U-centering leaves nothing of three rows
 
 
 def distance_covariance(a: Tensor, b: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Distance correlation and HSIC with shuffles: all pairs of rows, so at most a thousand rows."""
+"""Distance correlation and HSIC under permutations: all pairs of at most a thousand rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 PAIR_MEASURES = {"distance-correlation": centered_distances, "hsic": centered_kernel}
-TERMS_PER_COLUMN = 4  # of the matrix of u, a column: on a line the k-th is as 1 / k^2
+TERMS_PER_COLUMN = 4  # of the matrix of u: on a line the k-th term falls as 1 / k^2
 MAX_TERMS = 12
 N_PLANTED_TRIALS = 6
 PLANTED_SHARE = 0.04
@@ -32,9 +32,9 @@ PLANTED_SHARE = 0.04
 
 @dataclass(frozen=True)
 class PairMeasure:
-    """The measure itself, and that of its largest terms: first the rows as they are, then shuffled.
+    """The measure, and its value by the largest terms for the actual rows and each permutation.
 
-    Where there are several parts it is their mean, each weighted by its rows.
+    With several strata it is their mean, weighted by rows.
     """
 
     value: float
@@ -44,10 +44,10 @@ class PairMeasure:
 def compute_pair_measure(
     name: str, z: Array, e: Array, strata: list[Array], orders: Array
 ) -> PairMeasure:
-    """A measure of `cida.dependence` within each part, under each order of the rows of e.
+    """A measure of `cida.dependence` within each stratum, under each order of the rows of e.
 
-    Only u is shuffled, so both matrices are centred once; that of u is put as ``sum_k s_k v_k
-    v_k'`` with its largest terms, and to shuffle u is to shuffle v.
+    Only u is permuted, so both matrices are centered once; that of u is approximated by the largest
+    terms of ``sum_k s_k v_k v_k'``, and permuting u permutes v.
     """
     center = PAIR_MEASURES[name]
     value, n_counted = 0.0, 0
@@ -64,7 +64,7 @@ def compute_pair_measure(
         z_matrix = first.numpy().astype(np.float32)
         stratum_orders = restrict_orders(stratum, orders).T
         for strength, vector in zip(strengths, vectors.T.astype(np.float32), strict=True):
-            permuted_vectors = vector[stratum_orders]  # rows, shuffles
+            permuted_vectors = vector[stratum_orders]  # rows, permutations
             quadratic_form = np.einsum("ij,ij->j", permuted_vectors, z_matrix @ permuted_vectors)
             permuted_values += len(stratum) * float(strength) * quadratic_form
     return PairMeasure(value / max(n_counted, 1), permuted_values / max(n_counted, 1))
@@ -99,11 +99,11 @@ def min_detectable_share_pairs(
     permuted_values: Array,
     generator: np.random.Generator,
 ) -> float:
-    """About the least share of V[u] along one axis of z that this measure alone would see.
+    """The smallest share of V[u] along one axis of z that this measure alone would detect, about.
 
-    A share is planted on these rows of z and a shuffled u a few times. The measure grows in
-    proportion to the share, so that its mean and spread there tell for which share 95 % lie above
-    the critical value of the shuffles.
+    A share is planted a few times in these rows of z and a permuted u. The measure grows in
+    proportion to the share, so its mean and standard deviation there give the share for which 95 %
+    lie above the critical value of the permutations.
     """
     critical = float(np.quantile(permuted_values, 0.95))
     center: Callable[[Tensor], Tensor] = PAIR_MEASURES[name]

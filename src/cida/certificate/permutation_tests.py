@@ -80,12 +80,12 @@ class CellTest:
 
 @dataclass(frozen=True)
 class PermutationTestResults:
-    """``p`` is the family-wise answer; ``places`` those of the cells along u.
+    """``p_value`` is the family-wise answer; ``cell_tests`` has those of the cells along u.
 
-    ``linear`` is the F-test of all axes, ``main`` that of the first ``main_axes``, which hold 99 %
-    of z's variance. ``axes`` counts the uncorrelated directions of z, ``columns`` those of u,
-    ``spreads`` its variances and covariances; ``leading`` is the first axis, ``pair_rows`` the
-    rows whose pairs were looked at.
+    ``linear_f_test`` tests all components of z, ``main_f_test`` the first ``n_main_components``,
+    which hold 99 % of its variance. ``n_index_columns`` counts the uncorrelated columns of u,
+    ``n_second_moments`` their variances and covariances that vary; ``pair_rows`` are the rows whose
+    pairs were compared.
     """
 
     p_value: float
@@ -114,10 +114,10 @@ def run_permutation_tests(
     with_pairs: bool = True,
     seed: int = 0,
 ) -> PermutationTestResults:
-    """Tests z, shape (rows, columns), against the embedded index e within strata.
+    """Test z, shape (rows, columns), against the embedded index e within strata.
 
-    ``cells`` numbers places along u, -1 where a row is in none; ``pairs`` asks for distance
-    correlation and HSIC, on at most `PAIR_ROWS` rows.
+    ``cells`` has the number of each row's cell along u, -1 where it is in none; ``with_pairs``
+    includes distance correlation and HSIC, on at most 1,000 rows.
     """
     generator = np.random.default_rng(seed)
     projections = compute_projections(z, strata, generator)
@@ -125,7 +125,7 @@ def run_permutation_tests(
     pair_rows = sample_rows(len(z), MAX_PAIR_ROWS)
     is_pair_row = np.isin(np.arange(len(z)), pair_rows)
     orders = strata.permutations(n_permutations, is_pair_row, generator)
-    orders = np.concatenate([np.arange(len(z))[None], orders])  # the rows as they are come first
+    orders = np.concatenate([np.arange(len(z))[None], orders])  # the actual rows come first
 
     statistics = _projection_statistics(projections, index_components, orders)
     cell_statistics = {} if cells is None else _cell_statistics(projections, cells, orders)
@@ -180,7 +180,7 @@ def _projection_statistics(
     for order_chunk in _split_orders(orders, rows * max(width, len(moments.first))):
         mean = (
             index_components[order_chunk].transpose(1, 0, 2).astype(np.float32)
-        )  # rows, shuffles, columns
+        )  # rows, permutations, columns
         residual = standardize_columns(mean - _project(projections.components, mean))
         values = {
             "mean": _sum_over_components(projections, mean),
@@ -210,10 +210,10 @@ def _split_orders(orders: Array, values_per_order: int) -> Iterator[Array]:
 
 @dataclass(frozen=True)
 class _SecondMoments:
-    """Products of the columns of u, in the combinations that are uncorrelated where u is free of z.
+    """Products of the columns of u, in combinations that are uncorrelated if u is independent of z.
 
-    One that never changes is left out: ``cos^2 + sin^2`` on a circle, and all where u has two
-    values, whose mean tells its spread.
+    Constant ones are left out: ``cos^2 + sin^2`` on a circle, and all where u has two values, whose
+    mean determines the variance.
     """
 
     first: Array
@@ -231,7 +231,7 @@ class _SecondMoments:
         products = products - products.mean(0)
         products -= index_components @ (
             index_components.T @ products / len(index_components)
-        )  # no more than u itself tells
+        )  # minus what u itself explains
         eigenvalues, eigenvectors = np.linalg.eigh(products.T @ products / len(index_components))
         has_variance = eigenvalues > max(1e-3 * float(eigenvalues.max()), 1e-6)
         return cls(first, second, eigenvectors[:, has_variance].astype(np.float32))
@@ -245,7 +245,7 @@ class _SecondMoments:
 
 
 def _correlate(functions: Array, values: Array) -> Array:
-    """``f' t / sqrt(n)`` for each function, shuffle and column: about normal where independent."""
+    """``f' t / sqrt(n)`` for each function, permutation and column: normal if independent."""
     rows, count, width = values.shape
     product = functions @ values.reshape(rows, count * width)
     return np.asarray(product.reshape(-1, count, width) / math.sqrt(rows))
@@ -263,7 +263,7 @@ def _neg_log_p(squares: Array, dof: int) -> Array:
 
 
 def _leading_counts(n_components: int) -> list[int]:
-    """How many leading axes are tested together."""
+    """How many leading components are tested together."""
     return [count for count in (1, 2, 4, 8, 16) if count < n_components] or [n_components]
 
 
@@ -272,7 +272,7 @@ def _sum_over_components(projections: Projections, values: Array) -> Array:
 
 
 def _few_directions_statistic(projections: Projections, values: Array) -> Array:
-    """Leading axes together, or one single direction of many: each half of the level."""
+    """Leading components together, or one direction of many: each half of the level."""
     width = values.shape[2]
     squares = (_correlate(projections.components, values) ** 2).sum(2).cumsum(0)
     leading = [
@@ -284,7 +284,7 @@ def _few_directions_statistic(projections: Projections, values: Array) -> Array:
 
 
 def _bend_statistic(projections: Projections, values: Array) -> Array:
-    """The largest surprise of a few functions along one direction: even ones, odd ones or all."""
+    """The largest ``-log p`` of a few functions along one direction: even ones, odd ones or all."""
     count, width = values.shape[1:]
     squares = (_correlate(projections.bends, values) ** 2).sum(2).reshape(-1, N_BENDS, count)
     sums = [
@@ -297,9 +297,9 @@ def _bend_statistic(projections: Projections, values: Array) -> Array:
 def _curvature_statistic(projections: Projections, values: Array) -> Array:
     """The largest eigenvalue of ``sum_i t_i z_i z_i'``: a square along any direction there is.
 
-    The sum of all squared entries would drown one direction in the noise of the others. Of k axes
-    noise alone gives ``2 sqrt(k)``, give or take ``k^(-1/6)`` (Tracy and Widom): so the leading
-    axes and all of them are put on one scale.
+    In the sum of all squared entries one direction would be lost in the noise of the others. With k
+    components noise alone gives about ``2 sqrt(k)``, with a deviation of ``k^(-1/6)`` (Tracy and
+    Widom): this puts the leading components and all of them on one scale.
     """
     count, width = values.shape[1:]
     entries = _correlate(projections.products, values).reshape(-1, count * width).T

@@ -19,14 +19,14 @@ Array = np.ndarray[Any, Any]
 
 # Functions along one direction: the square of its normal scores and cosines of its ranks, those
 # that are even about the middle and those that are odd in turn, coarse ones first.
-COSINE_HALF_TURNS = (0, 3, 2, 5, 4, 7, 6, 9)  # half turns; 0 stands for the square
+COSINE_HALF_TURNS = (0, 3, 2, 5, 4, 7, 6, 9)  # of each cosine; 0 stands for the square
 N_BENDS = len(COSINE_HALF_TURNS)
 MAX_COMPONENTS = 64
 MAIN_VARIANCE_SHARE = 0.99  # of the variance of z
-N_LEADING_COMPONENTS = 16  # principal components that are looked along singly
-N_MIXED_COMPONENTS = 4  # leading axes of which mixtures are looked along
+N_LEADING_COMPONENTS = 16  # principal components that are tested one by one
+N_MIXED_COMPONENTS = 4  # leading components of which random mixtures are tested
 N_MIXTURES = 32
-MAX_PRODUCT_COMPONENTS = 32  # axes whose products are looked at: 528 of them
+MAX_PRODUCT_COMPONENTS = 32  # components whose 528 products are tested
 VARIANCE_TOLERANCE = 1e-6  # of the largest variance: below, float32 encodings hold rounding alone
 MIN_DISTINCT_NUMBERS = 20  # distinct predicted numbers; fewer are classes
 MEAN_ROWS_PER_BIN = 40
@@ -42,10 +42,10 @@ def sample_rows(n_rows: int, max_rows: int) -> Array:
 
 @dataclass(frozen=True)
 class Strata:
-    """Rows among which u may be shuffled: those of one predicted class, or of one bin of numbers.
+    """Groups of rows within which u is permuted: predicted classes, or bins of predicted numbers.
 
-    ``along`` is the predicted number: within a bin it still moves a little, and so its line is
-    taken off there as well as the mean.
+    ``covariate`` is the predicted number: it still varies within a bin, so a regression line on it
+    is subtracted there as well as the mean.
     """
 
     codes: Array
@@ -53,12 +53,12 @@ class Strata:
 
     @classmethod
     def single(cls, n_rows: int) -> Strata:
-        """All rows as one."""
+        """All rows in one stratum."""
         return cls(np.zeros(n_rows, dtype=np.int64))
 
     @classmethod
     def from_predictions(cls, predicted: Array) -> Strata:
-        """One for each predicted class; of many different numbers, bins with as many rows each."""
+        """One stratum per predicted class, or bins of equal size of many distinct numbers."""
         values, codes = np.unique(predicted, return_inverse=True)
         if predicted.dtype.kind != "f" or len(values) < MIN_DISTINCT_NUMBERS:
             return cls(codes.reshape(-1))
@@ -71,19 +71,19 @@ class Strata:
 
     @property
     def n_removed_terms(self) -> int:
-        """How many means and slopes are taken off."""
+        """How many means and slopes are subtracted."""
         return len(self) * (1 if self.covariate is None else 2)
 
     def __getitem__(self, rows: Array) -> Strata:
         return Strata(self.codes[rows], None if self.covariate is None else self.covariate[rows])
 
     def groups(self) -> list[Array]:
-        """The rows of each."""
+        """The rows of each stratum."""
         order = np.argsort(self.codes, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(self.codes[order])) + 1)
 
     def residualize(self, values: Array) -> Array:
-        """``values``, shape (rows, columns), with each stratum's mean (and line) taken off."""
+        """``values``, shape (rows, columns), minus each stratum's mean (and regression line)."""
         residual: Array = np.array(values)
         for rows in self.groups():
             residual[rows] -= residual[rows].mean(0)
@@ -97,7 +97,7 @@ class Strata:
     def permutations(
         self, n_permutations: int, is_separate: Array, generator: np.random.Generator
     ) -> Array:
-        """``count`` orders of the rows that keep strata, and rows within and without ``apart``."""
+        """Orders that permute rows within strata, and separate rows only among themselves."""
         orders = np.tile(np.arange(len(self.codes)), (n_permutations, 1))
         for rows in Strata(2 * self.codes + is_separate).groups():
             orders[:, rows] = generator.permuted(np.tile(rows, (n_permutations, 1)), axis=1)
@@ -106,12 +106,12 @@ class Strata:
 
 @dataclass(frozen=True)
 class Projections:
-    """Uncorrelated ``axes``, largest variance first, ``single`` directions, their ``bends``, and
-    ``products`` of axes.
+    """What z is tested along: uncorrelated components, single directions, bends and products.
 
-    All are orthogonal to the strata and of mean square 1; bends also to all axes. Bends have the
-    shape ``(single directions * BENDS, rows)``, the rest ``(columns, rows)``. ``curved`` axes have
-    products, ``main`` ones hold 99 % of the variance.
+    All are orthogonal to the strata and of mean square 1; bends also to all components. Components
+    come in the order of their variance. Bends have the shape ``(directions * N_BENDS, rows)``, the
+    rest ``(columns, rows)``. The first ``n_product_components`` have products, the first
+    ``n_main_components`` hold 99 % of the variance.
     """
 
     components: Array
@@ -164,7 +164,7 @@ def _as_rows(values: Array) -> Array:
 
 
 def _single_directions(columns: Array, components: Array, generator: np.random.Generator) -> Array:
-    """Columns, leading axes, and mixtures of the first few axes."""
+    """Columns, leading components, and random mixtures of the first few components."""
     if components.shape[1] == 1:
         return components
     mixing_weights = generator.normal(
@@ -177,7 +177,7 @@ def _single_directions(columns: Array, components: Array, generator: np.random.G
 
 
 def _compute_bends(directions: Array, components: Array, strata: Strata) -> Array:
-    """The functions `WAVES` along each direction, with lines along any axis taken off."""
+    """A square and cosines along each direction, minus their regression on the components."""
     rows = len(directions)
     rank_share = ((rankdata(directions, axis=0) - 0.5) / rows).astype(np.float32)
     components = components.astype(np.float32)

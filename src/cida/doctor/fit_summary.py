@@ -103,7 +103,7 @@ class FitSummary:
     marginal_label_loss : float or None, optional
         Prediction loss of the best constant prediction.
     knn_loss : float or None, optional
-        Prediction loss of the mean label of ten neighbours in x.
+        Prediction loss of the mean label of ten neighbors in x.
     encoding_std : float or None, optional
         Standard deviation of z.
     encoding_rms : float or None, optional

@@ -25,7 +25,7 @@ Rule = Callable[[TrainingCurve, FitSummary], Iterator[Diagnosis]]
 
 
 def _adversary_reads_index(curve: TrainingCurve, summary: FitSummary) -> bool:
-    """Whether the adversary's loss measures what z tells of u; that of a domain classifier no."""
+    """Whether the adversary's loss measures what z tells of u; a domain classifier's does not."""
     if summary.is_conditional or not summary.is_adaptive:
         return False
     return summary.uses_head or not any(event.ceilings for event in curve.events)

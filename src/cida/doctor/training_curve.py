@@ -1,4 +1,4 @@
-"""The course of a run, read from its events."""
+"""How a training went, by its events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cida.training.round_probe import index_share_read, loss_above_ceiling
 __all__ = ["TrainingCurve"]
 
 Array = np.ndarray[Any, Any]
-N_CURVE_PARTS = 5  # of the run, counted in steps of the optimiser's length
+N_CURVE_PARTS = 5  # of the run, by the sum of learning rates
 
 
 @dataclass(frozen=True)
@@ -62,31 +62,31 @@ class TrainingCurve:
         return sum(is_above) / len(is_above) if is_above else 0.0
 
     def active_probe_share(self) -> float | None:
-        """The share of looks, after the first quarter, at which the encoder felt the adversary."""
+        """The share of probes after the first quarter with a gradient of the adversary in z."""
         shares = self.health_values("adversarial_gradient_share", 0.25)
         return sum(share > 0 for share in shares) / len(shares) if shares else None
 
     def adversarial_gradient_share(self) -> float | None:
-        """The median share of the gradient in z that is the adversary's, while it is felt."""
+        """The median share of the gradient in z that is the adversary's, where it has any."""
         shares = self.health_values("adversarial_gradient_share", 0.5)
         return _median(share for share in shares if share > 0)
 
     # --- the prediction --------------------------------------------------------------------------
 
     def prediction_loss(self, part: int = -1) -> float | None:
-        """The mean prediction loss in one fifth of the way that the optimiser goes.
+        """The mean prediction loss in one fifth of the run, measured by the sum of learning rates.
 
-        The learning rate falls, so the last fifth of the way is more than that of the steps.
+        The learning rate falls, so the last fifth has more than a fifth of the steps.
         """
         values = self._means_by_fifth(lambda event: event.losses.get("prediction"))
         return None if values is None else float(values[part])
 
     def late_decrease_share(self) -> float | None:
-        """``(L_4 - L_5) / (L_0 - L_5)``: the last fifth's share of all that the loss fell.
+        """``(L_4 - L_5) / (L_0 - L_5)``: the last fifth's share of the whole decrease of the loss.
 
-        L_k is the prediction loss in fifth k of the way, L_0 the largest in its first tenth of
-        events. An exponential fall of rate r gives about ``0.2 r exp(-0.7 r) / (1 - exp(-r))``:
-        a fifth where it has just begun, a hundredth where it has come to rest.
+        L_k is the prediction loss in fifth k of the run, L_0 the largest in the first tenth of the
+        events. An exponential decrease of rate r gives about ``0.2 r exp(-0.7 r) / (1 - exp(-r))``:
+        a fifth where it has just begun, a hundredth where it has converged.
         """
         values = self._means_by_fifth(lambda event: event.losses.get("prediction"))
         if values is None:
@@ -96,7 +96,7 @@ class TrainingCurve:
         return float(values[-2] - values[-1]) / fall if fall > 0 else 0.0
 
     def loss_decrease(self) -> float | None:
-        """How far the prediction loss has fallen."""
+        """By how much the prediction loss has decreased."""
         last = self.prediction_loss()
         if last is None:
             return None

@@ -186,7 +186,7 @@ def calibrate(
     gaps = [
         float(is_correct[p].mean()) - _mean_confidence(candidate, hidden_rows[p]) for p in parts
     ]
-    # Too modest where it could be checked is no reason to be surer where it cannot.
+    # Confidence that was too low where it was checked is not raised where it cannot be checked.
     bias = min(float(np.mean(gaps)), 0.0)
     agreement_accuracy = validation_set.propagated_labels.select_rows(
         hidden_rows

@@ -251,7 +251,7 @@ class NeighborAgreement(Validator):
         index = validation_set.space.embed(validation_set.u).double().numpy()
         rows = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
         if len(rows) < 2:
-            raise ValueError("u fills a single cell, so there are no neighbours to agree.")
+            raise ValueError("u fills a single cell, so there are no neighboring cells to compare.")
         centers = np.array([index[cell_rows].mean(0) for cell_rows in rows])
         center_distances = ((centers[:, None] - centers[None]) ** 2).sum(-1)
         np.fill_diagonal(center_distances, np.inf)
