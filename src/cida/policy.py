@@ -25,6 +25,7 @@ from cida.discriminators import Discriminator, Histogram, make_discriminator
 from cida.games import Game, get_game_class
 from cida.indexing import evenly_spaced
 from cida.io.json_decode import from_dict
+from cida.plan_summary import RULE_TEXTS, describe_value
 from cida.spaces import Periodic, Space, make_line_space, space_from_dict
 from cida.spaces.space_fit import fit_space
 
@@ -155,7 +156,7 @@ class Plan:
                 continue
             figures = ", ".join(f"{key} {value:.4g}" for key, value in reason.evidence.items())
             because = RULE_TEXTS[reason.rule] + (f" ({figures})" if figures else "")
-            sentences.append(f"{name} is {_describe(getattr(self, name))}: {because}.")
+            sentences.append(f"{name} is {describe_value(getattr(self, name))}: {because}.")
         return sentences
 
 
@@ -182,31 +183,6 @@ class _PlanRecord:
     weight_decay: float
     ema_decay: float
     reasons: dict[str, tuple[str, dict[str, float]]]
-
-
-RULE_TEXTS: Mapping[str, str] = {
-    "user": "it was set",
-    "no-index": "no index was given",
-    "nothing-to-adapt": "there is no target, or no discriminator to adapt to it",
-    "own-encoder": "the encoder is the user's own",
-    "row-shape": "images and signals have encoders of their own, which take the index",
-    "few-source-rows": "there are too few labelled rows for a trial",
-    "periodic-index": "the index goes once round a known period and x meets itself there",
-    "no-known-period": "the index does not go round a known period",
-    "raw-holds": "labels hold along the index in x as it is",
-    "columns-drift": "columns drift along the index, and labels hold as well in windows along it",
-    "windows-hold": "labels hold better in windows along the index than in x as it is",
-    "frame-holds": "labels hold much better in a frame that moves with the data",
-    "linear-suffices": "next to the target a linear model is as good as a kernel model",
-    "kernel-better": "next to the target a kernel model is better than a linear one",
-    "moving-frame-default": "in a moving frame a network has room to learn the shape of a label",
-    "rows-per-column": "it follows from the labelled rows per column",
-    "index-values": "one bin for each value of the index, up to a maximum",
-    "capacity-default": "it is the default of this capacity",
-    "game-default": "it is the default of the game",
-    "moment-head": "a head that sees a moment or two folds far domains unless they come in turn",
-    "row-count": "it follows from the number of rows",
-}
 
 
 def resolve(request: FitRequest, dataset: IndexedDataset, layout: RowLayout) -> Plan:
@@ -406,9 +382,3 @@ def _steps_and_batches(
     is_easy = request.coordinates == "auto" and coordinates not in ("raw", "learned")
     steps = FEW_ROWS_STEPS if is_easy and n_rows <= MAX_FEW_ROWS else MAX_STEPS
     return {"steps": steps, "batch_size": batch, "source_batch_size": max(1, batch // 2)}
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, Discriminator):
-        return type(value).__name__
-    return str(value)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -24,17 +23,15 @@ from cida.discriminators import Discriminator, make_discriminator
 from cida.errors import CidaWarning
 from cida.estimators import array_checks, model_file, parameters
 from cida.estimators.array_checks import Array, Labels, caller_stacklevel
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.fitting import FitOptions, fit_state
-from cida.estimators.state import FittedState
+from cida.estimators.prediction_inputs import iter_inputs, read_rows
 from cida.estimators.summarize import warn_label_shift
 from cida.estimators.validation import (
     FitArguments,
     InputOptions,
     TrainingData,
-    check_rows,
     dataset_training_data,
-    is_table,
-    iter_table_rows,
     read_labels,
     training_data,
 )
@@ -261,20 +258,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # --- using the fitted model ------------------------------------------------------------------
 
     def _iter_inputs(self, X: Any, domain_index: Any) -> Iterable[tuple[Array, Tensor]]:
-        """Rows as the scaler takes them and their index, in one part or batch by batch."""
-        state = self._fitted_state()
-        if state.table is not None:
-            if not is_table(X, "") or hasattr(X, "__array_interface__"):
-                raise ValueError(
-                    f"X is a {type(X).__name__}, and the model was fitted on a table; give a table "
-                    f"with the columns {', '.join(state.table.required_columns[:8])}."
-                )
-            if not state.table.index and state.index_width is not None and domain_index is None:
-                self._read_index(domain_index, 0)
-            yield from iter_table_rows(state.table, X, domain_index, state.index_width)
-            return
-        x = self.read_rows(X)
-        yield x, self._read_index(domain_index, len(x))
+        return iter_inputs(self, self._fitted_state(), X, domain_index)
 
     def _fitted_state(self) -> FittedState:
         check_is_fitted(self)
@@ -282,38 +266,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def read_rows(self, X: Any) -> Array:
         """X as an array of rows like those of the fit; refuses any others."""
-        state = self._fitted_state()
-        x = check_rows(self, X, reset=False)
-        shape = state.layout.shape
-        if state.layout.kind in ("image", "signal") and x[0].size == int(np.prod(shape)):
-            x = x.reshape(len(x), *shape)
-        if x.shape[1:] != shape:
-            raise ValueError(
-                f"X has rows of shape {x.shape[1:]} but the model was fitted with {shape}; give "
-                "rows of the same shape."
-            )
-        return x
-
-    def _read_index(self, domain_index: Any, n_rows: int) -> Tensor:
-        state = self.state_
-        if state.index_width is None:
-            if domain_index is not None:
-                raise ValueError(
-                    "domain_index was given, but the model was fitted without one; leave it out or "
-                    "fit again with domain_index."
-                )
-            return torch.zeros(n_rows, 1, dtype=torch.float64)
-        if domain_index is None:
-            if state.plan.has_index_input:
-                raise ValueError(
-                    "domain_index is missing, and the encoder takes it as an input "
-                    f"(coordinates={state.plan.coordinates!r}); give the index of each row."
-                )
-            return torch.zeros(n_rows, state.index_width, dtype=torch.float64)
-        u = array_checks.check_domain_index(domain_index, n_rows, state.index_width)
-        array_checks.check_index_names(domain_index, state.index_names)
-        array_checks.warn_far_index(state.plan.space, u, state.index_values)
-        return u
+        return read_rows(self, self._fitted_state(), X)
 
     def _outputs(self, X: Any, domain_index: Any) -> Array:
         state = self._fitted_state()

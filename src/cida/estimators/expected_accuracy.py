@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from cida.errors import CidaWarning
 from cida.estimators.array_checks import caller_stacklevel
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.fitting import FitOptions, fit_state, make_candidate
-from cida.estimators.state import FittedState
 from cida.estimators.validation import TrainingData
 from cida.selection import (
     ExpectedScore,

@@ -20,9 +20,9 @@ from cida.doctor import diagnose
 from cida.errors import CidaWarning
 from cida.estimators import parameters, prediction
 from cida.estimators.array_checks import Array, caller_stacklevel, sample_index
+from cida.estimators.fitted_state import FittedState, Selection
 from cida.estimators.labels import LabelCodec, NumberLabels
 from cida.estimators.scaling import Scaler
-from cida.estimators.state import FittedState, Selection
 from cida.estimators.summarize import summarize_fit
 from cida.estimators.validation import TrainingData
 from cida.games import Game, GameParts, SourceOnly, get_game_class

@@ -22,11 +22,11 @@ from cida.discriminators import DISCRIMINATORS, Discriminator
 from cida.doctor import Diagnosis, FitSummary
 from cida.errors import CidaWarning, error_summary
 from cida.estimators.array_checks import caller_stacklevel
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.fitting import FitOptions, Fitter
 from cida.estimators.labels import LabelCodec, codec_from_dict
 from cida.estimators.parameters import check_parameters
 from cida.estimators.scaling import MAX_ABS_VALUE, Scaler
-from cida.estimators.state import FittedState
 from cida.games import GAMES
 from cida.io.json_decode import decode, from_dict
 from cida.io.tensors import ModelFileError, read_model_file, write_model_file

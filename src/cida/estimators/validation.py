@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -355,26 +355,3 @@ def _scaled_chunks(array: Array, scaler: Scaler) -> Iterator[Array]:
     rows = max(1, MAX_CHUNK_NUMBERS // int(np.prod(array.shape[1:])))
     for start in range(0, len(array), rows):
         yield scaler.transform(np.asarray(array[start : start + rows])).numpy()
-
-
-def iter_table_rows(
-    table_format: TableFormat, X: Any, domain_index: Any, index_width: int | None
-) -> Iterable[tuple[Array, Tensor]]:
-    """Inputs and index of a table to predict, a batch at a time."""
-    from cida.tables import open_any_table
-
-    table = open_any_table(X)
-    given_index: Tensor | None = None
-    start = 0
-    for x, u, batch in table_format.iter_rows(table):
-        if u is not None:
-            yield x, torch.from_numpy(u)
-            continue
-        if index_width is None:
-            yield x, torch.zeros(len(batch), 1, dtype=torch.float64)
-            continue
-        if given_index is None:
-            n_rows = len(array_checks.as_array(domain_index))
-            given_index = array_checks.check_domain_index(domain_index, n_rows, index_width)
-        yield x, given_index[start : start + len(batch)]
-        start += len(batch)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
 from cida.estimators.model_file import library_versions
-from cida.estimators.state import FittedState
 from cida.export.signature import INPUT_FORMATS, build_onnx_inputs
 from cida.networks import network_config
 from cida.runs.records import RunRecord, RunResult

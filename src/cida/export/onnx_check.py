@@ -13,8 +13,8 @@ import torch
 
 from cida.errors import CidaWarning
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels, NumberLabels
-from cida.estimators.state import FittedState
 from cida.export.onnx_graph import make_synthetic_x
 from cida.export.signature import OnnxInput, build_onnx_inputs
 

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from cida.errors import error_summary
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
-from cida.estimators.state import FittedState
 from cida.export.onnx_check import max_prediction_difference
 from cida.export.onnx_graph import (
     EstimatorGraph,

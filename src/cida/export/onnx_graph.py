@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels, NumberLabels
-from cida.estimators.state import FittedState
 from cida.export.onnx_layers import (
     IndexEmbedding,
     LabelScaling,

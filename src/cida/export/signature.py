@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from cida.estimators.state import FittedState
+from cida.estimators.fitted_state import FittedState
 
 if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
     from cida.tables import Column

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from cida.certificate.certificate import Certificate, certify_or_decline
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
 from cida.estimators.scaling import Scaler
-from cida.estimators.state import FittedState
 from cida.estimators.validation import TrainingData
 from cida.indexing import evenly_spaced
 from cida.metrics import index_r2
