@@ -29,7 +29,7 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True, scope="session")
 def certificates_once():
     """A report's certificate of the very same rows is computed once: it has no chance in it."""
-    from cida.report import trust
+    from cida.report.sections import trust_section as trust
 
     known, certify = {}, trust.certify_or_decline
 

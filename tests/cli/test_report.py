@@ -161,7 +161,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 
 
 def test_without_resvg_it_says_what_to_do_before_the_work(copied, monkeypatch, capsys):
-    monkeypatch.setattr("cida.report.files.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.report.report_files.find_spec", lambda name: None)
     before = (copied / "report.html").read_bytes()
     assert main(["report", str(copied)]) == 2
     error = capsys.readouterr().err

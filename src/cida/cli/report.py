@@ -14,7 +14,7 @@ from cida.cli.console import print_json, print_lines, progress_bar
 
 if TYPE_CHECKING:
     from cida.report import Page, Run, RunCollection
-    from cida.report.trust import CertificateScope
+    from cida.report.sections.trust_section import CertificateScope
 
 __all__ = ["REPORT_FILE", "Report", "save_report"]
 
@@ -55,7 +55,7 @@ class Report:
     def run(self, console: Console) -> int:
         """Prints what is to be known first of each run and, last, the report's path."""
         from cida.report import read_runs  # it imports torch
-        from cida.report.files import check_resvg_installed
+        from cida.report.report_files import check_resvg_installed
 
         if self.files:
             check_resvg_installed()  # before the work

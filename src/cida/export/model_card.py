@@ -84,6 +84,11 @@ class ExportedModel:
         return type(self.model).__name__
 
     @property
+    def reads_tables(self) -> bool:
+        """Whether it finds its columns and its index in a table by their names."""
+        return self.state.table is not None and bool(self.state.table.index)
+
+    @property
     def versions(self) -> Mapping[str, str]:
         """The packages that the model was trained with, as far as the run recorded them."""
         return library_versions() if self.record is None else self.record.versions
@@ -257,12 +262,12 @@ def _trust(exported: ExportedModel) -> Iterator[str]:
 
 
 def _inputs(exported: ExportedModel) -> Iterator[str]:
-    if not isinstance(exported.model, CIDAEstimator):
+    if exported.reads_tables:
         yield "`cida.load` reads these columns as a table has them."
         yield ""
     yield "| input | what |"
     yield "|---|---|"
-    for spec in build_onnx_inputs(exported.model):
+    for spec in build_onnx_inputs(exported.state):
         shape = f", shape {tuple(spec.shape)}" if spec.shape else ""
         yield (
             f"| {_escape_markdown(spec.column)} | {spec.kind}: {INPUT_FORMATS[spec.kind]}{shape} |"
@@ -272,9 +277,9 @@ def _inputs(exported: ExportedModel) -> Iterator[str]:
 def _loading(exported: ExportedModel, folder: str) -> Iterator[str]:
     module_arguments = "".join(f", {player}=..." for player in exported.custom_modules)
     yield from ("```python", "import cida", "", f'model = cida.load("{folder}"{module_arguments})')
-    if not isinstance(exported.model, CIDAEstimator):
+    if exported.reads_tables:
         yield "model.predict(table)  # pandas, polars, pyarrow, or the path of a file"
-        yield "model.beyond(table)  # rows whose index is far from all that was seen"
+        yield "model.is_extrapolated(table)  # rows whose index is far from all that was seen"
     elif exported.index_names:
         yield "model.predict(X, domain_index=u)"
     else:

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from cida.report import read_runs
-from cida.report.chapters import group_runs
+from cida.report.build import group_runs
 
 
 def test_a_folder_holds_runs_at_any_depth(circle_folder, tmp_path):

@@ -12,9 +12,7 @@ import numpy as np
 import torch
 
 from cida.certificate import Certificate, certify_or_decline
-from cida.report.along import find_source_bands
-from cida.report.chapters import Chapter, MethodView, TaskView
-from cida.report.parts import (
+from cida.report.blocks import (
     Section,
     panel_size,
     render_details,
@@ -24,8 +22,10 @@ from cida.report.parts import (
     render_note,
     render_panels,
 )
+from cida.report.build import Chapter, MethodView, TaskView
+from cida.report.charts import Chart, Series, facet, line_chart
 from cida.report.runs import Run
-from cida.report.svg import Chart, Series, facet, line_chart
+from cida.report.sections.accuracy_section import find_source_bands
 from cida.report.tables import render_html
 from cida.report.ticks import axis_name, index_formatter
 from cida.runs.result_table import Cell, CellValue, ResultTable, percent

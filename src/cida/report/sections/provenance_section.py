@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from cida.report.chapters import Chapter, MethodView
-from cida.report.parts import Section, render_details
+from cida.report.blocks import Section, render_details
+from cida.report.build import Chapter, MethodView
 from cida.report.runs import Run
 from cida.report.tables import render_html
 from cida.runs.result_table import ResultTable

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cida.report.palette import DARK_COLORS, LIGHT_COLORS, index_color, render_chart_css
-from cida.report.svg import Band, Marks, Series, facet, line_chart, scatter_chart
+from cida.report.charts import Band, Marks, Series, facet, line_chart, scatter_chart
+from cida.report.theme import DARK_COLORS, LIGHT_COLORS, index_color, render_chart_css
 from cida.report.ticks import choose_ticks, format_edges, format_number
 
 

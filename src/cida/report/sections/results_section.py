@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from cida.report.chapters import Chapter, TaskView
-from cida.report.parts import Section, render_details, render_list, render_note
+from cida.report.blocks import Section, render_details, render_list, render_note
+from cida.report.build import Chapter, TaskView
 from cida.report.result_tables import ResultLine, build_result_lines, build_table
 from cida.report.runs import Run
+from cida.report.sections.trust_section import find_dependence, format_mean_expected
 from cida.report.tables import render_html
 from cida.report.task_tables import build_detail_table, build_paper_table, transpose_table
-from cida.report.trust import find_dependence, format_mean_expected
 from cida.runs.result_table import Cell, CellValue, ResultTable
 
 __all__ = ["build_results_section", "render_best_method"]

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from cida.methods import REFERENCE_METHOD
-from cida.report.palette import N_LINE_STYLES
+from cida.report.notices import USER_TABLES_TEXT
 from cida.report.runs import Run
-from cida.report.words import USER_TABLES_TEXT
+from cida.report.theme import N_LINE_STYLES
 from cida.runs.records import MANIFEST_FILE, ExperimentText, Manifest, RunResult, TaskRecord
 from cida.runs.snapshot import Snapshot
 

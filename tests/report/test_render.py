@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from cida.certificate import Certificate
 from cida.report import RunCollection, read_runs, render_report
-from cida.report.encodings import project_principal_components
 from cida.report.result_tables import build_result_lines, build_table
+from cida.report.sections.encodings_section import project_principal_components
 from cida.runs.records import Origin
 
 EVIL = "<script>alert(1)</script>"

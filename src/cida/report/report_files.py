@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cida.io.files import write_atomically
-from cida.report.page import Page
+from cida.report.render import Page
 from cida.report.tables import render_csv, render_latex
 
 __all__ = [

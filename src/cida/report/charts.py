@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.palette import LIGHT_COLORS, render_chart_css
+from cida.report.theme import LIGHT_COLORS, render_chart_css
 from cida.report.ticks import choose_ticks, format_number
 
 __all__ = ["Axes", "Band", "Chart", "Marks", "Series", "facet", "line_chart", "scatter_chart"]

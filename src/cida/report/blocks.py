@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from cida.report.palette import index_color
-from cida.report.svg import Chart, Series
+from cida.report.charts import Chart, Series
+from cida.report.theme import index_color
 from cida.runs.result_table import ResultTable
 
 __all__ = [

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cida.report.chapters import MethodView, TaskView
-from cida.report.parts import (
+from cida.report.blocks import (
     Section,
     panel_size,
     render_figure,
@@ -15,7 +14,8 @@ from cida.report.parts import (
     render_note,
     render_panels,
 )
-from cida.report.svg import Chart, Series, facet, line_chart
+from cida.report.build import MethodView, TaskView
+from cida.report.charts import Chart, Series, facet, line_chart
 from cida.training import Event
 
 __all__ = ["build_losses_section"]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cida.report import read_runs, render_report, write_report
-from cida.report.files import render_png
+from cida.report.report_files import render_png
 from cida.report.tables import render_csv, render_latex
 from cida.runs.result_table import Cell, ResultTable
 
@@ -137,7 +137,7 @@ def test_latex_reads_no_word_as_a_command(text):
 
 
 def test_without_resvg_one_sentence_says_what_to_do(circle_runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("cida.report.files.find_spec", lambda name: None)
+    monkeypatch.setattr("cida.report.report_files.find_spec", lambda name: None)
     page = render_report(circle_runs, certificate_scope="none")
     with pytest.raises(ImportError, match=r"pip install 'cida\[plot\]', or add --no-files"):
         write_report(page, tmp_path / "report.html", with_files=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.chapters import MethodView, TaskView
-from cida.report.parts import Section, render_details, render_note
-from cida.report.svg import Chart, facet
+from cida.report.blocks import Section, render_details, render_note
+from cida.report.build import MethodView, TaskView
+from cida.report.charts import Chart, facet
 from cida.report.ticks import (
     axis_name,
     first_index_column,

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.chapters import MethodView, TaskView
-from cida.report.palette import index_color
-from cida.report.parts import Section, render_color_ramp, render_figure, render_note, render_panels
-from cida.report.svg import Chart, facet
+from cida.report.blocks import Section, render_color_ramp, render_figure, render_note, render_panels
+from cida.report.build import MethodView, TaskView
+from cida.report.charts import Chart, facet
+from cida.report.theme import index_color
 from cida.report.ticks import format_number, index_formatter
 from cida.runs.snapshot import Snapshot
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from html import escape
 from string import Template
 
-from cida.report.along import build_accuracy_section
-from cida.report.chapters import Chapter, TaskView, group_runs
-from cida.report.confusion import build_confusion_section
-from cida.report.encodings import build_encodings_section
+from cida.report.blocks import Section, render_images, render_list, slugify
+from cida.report.build import Chapter, TaskView, group_runs
+from cida.report.charts import Chart
 from cida.report.explorer import render_assets, render_explorer_section
-from cida.report.headline import build_results_section, render_best_method
-from cida.report.losses import build_losses_section
-from cida.report.palette import read_asset, render_page_css
-from cida.report.parts import Section, render_images, render_list, slugify
-from cida.report.predictions import build_predictions_section
-from cida.report.repeat import build_provenance_section
+from cida.report.notices import SIMULATED_NOTICE
 from cida.report.runs import Run, RunCollection
-from cida.report.svg import Chart
-from cida.report.trust import (
+from cida.report.sections.accuracy_section import build_accuracy_section
+from cida.report.sections.confusion_section import build_confusion_section
+from cida.report.sections.encodings_section import build_encodings_section
+from cida.report.sections.losses_section import build_losses_section
+from cida.report.sections.predictions_section import build_predictions_section
+from cida.report.sections.provenance_section import build_provenance_section
+from cida.report.sections.results_section import build_results_section, render_best_method
+from cida.report.sections.trust_section import (
     Certificates,
     CertificateScope,
     build_certificate_section,
@@ -30,7 +30,7 @@ from cida.report.trust import (
     run_certificate,
     select_runs_to_certify,
 )
-from cida.report.words import SIMULATED_NOTICE
+from cida.report.theme import read_asset, render_page_css
 from cida.runs.result_table import ResultTable
 
 __all__ = ["Page", "render_report"]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cida.indexing import evenly_spaced
-from cida.report.chapters import MethodView, TaskView
-from cida.report.palette import N_LINE_STYLES, index_color
-from cida.report.parts import Section, render_color_ramp, render_details, render_note
-from cida.report.svg import Chart, Marks, facet, scatter_chart
+from cida.report.blocks import Section, render_color_ramp, render_details, render_note
+from cida.report.build import MethodView, TaskView
+from cida.report.charts import Chart, Marks, facet, scatter_chart
+from cida.report.theme import N_LINE_STYLES, index_color
 from cida.report.ticks import axis_name, first_index_column, format_number, index_formatter
 from cida.runs.snapshot import Snapshot
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cida.report import RunCollection, read_runs, render_report
-from cida.report.along import find_source_bands
+from cida.report.sections.accuracy_section import find_source_bands
 from cida.selection.expected_score import ExpectedScore
 from cida.spaces import Line, Product
 

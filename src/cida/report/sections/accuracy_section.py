@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.chapters import MethodView, TaskView
-from cida.report.maps import build_map_section, format_target_score
-from cida.report.parts import (
+from cida.report.blocks import (
     Section,
     render_details,
     render_figure,
@@ -19,7 +17,9 @@ from cida.report.parts import (
     render_panels,
     render_scrollable,
 )
-from cida.report.svg import Band, Chart, Series, facet, line_chart
+from cida.report.build import MethodView, TaskView
+from cida.report.charts import Band, Chart, Series, facet, line_chart
+from cida.report.sections.map_section import build_map_section, format_target_score
 from cida.report.tables import render_html
 from cida.report.ticks import (
     axis_name,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.along import find_source_bands
-from cida.report.chapters import MethodView, TaskView
-from cida.report.parts import Section, panel_size, render_figure, render_legend, render_panels
-from cida.report.svg import Chart, Series, facet, line_chart
+from cida.report.blocks import Section, panel_size, render_figure, render_legend, render_panels
+from cida.report.build import MethodView, TaskView
+from cida.report.charts import Chart, Series, facet, line_chart
+from cida.report.sections.accuracy_section import find_source_bands
 from cida.report.ticks import axis_name, first_index_column, index_formatter
 from cida.runs.snapshot import Snapshot
 
