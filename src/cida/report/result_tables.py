@@ -9,7 +9,7 @@ from typing import Any
 
 from cida.methods import REFERENCE_METHOD
 from cida.runs.records import PublishedScore, RunResult
-from cida.runs.result_table import Cell, CellValue, ResultTable, TableRow, percent
+from cida.runs.result_table import Cell, CellValue, ResultTable, RowRole, TableRow, percent
 
 __all__ = [
     "ResultLine",
@@ -134,15 +134,16 @@ def build_published_rows(lines: Sequence[ResultLine]) -> list[TableRow]:
     return rows
 
 
-def build_table(lines: Sequence[ResultLine], best: str | None = None) -> ResultTable:
-    """A row for each method, ours first; ``best`` is the title of the best. Every row has every
-    column.
-    """
-    own = ResultTable.of([line.cells() for line in lines], best)
+def build_table(lines: Sequence[ResultLine], best_method: str | None = None) -> ResultTable:
+    """A row for each method, ours first; every row has every column."""
+    own = ResultTable.of([line.cells() for line in lines]).rows
+    roles: list[RowRole] = [
+        "best" if line.summary["method"] == best_method else "own" for line in lines
+    ]
+    marked = [TableRow(row.cells, role) for row, role in zip(own, roles, strict=True)]
     # A method of one seed among others of several has no spread.
-    longest_row = max(own.rows, key=lambda row: len(row.cells))
-    empty = dict.fromkeys(longest_row.cells, Cell())
-    rows = (*own.rows, *build_published_rows(lines))
+    empty = dict.fromkeys(max(own, key=lambda row: len(row.cells)).cells, Cell())
+    rows = (*marked, *build_published_rows(lines))
     return ResultTable(tuple(TableRow({**empty, **row.cells}, row.role) for row in rows))
 
 

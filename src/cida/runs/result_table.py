@@ -69,15 +69,10 @@ class ResultTable:
     rows: tuple[TableRow, ...]
 
     @classmethod
-    def of(cls, lines: Iterable[Mapping[str, CellValue]], best: str | None = None) -> ResultTable:
-        """A table of these values; the row whose first cell is ``best`` is marked."""
-        rows = []
-        for line in lines:
-            cells = {name: _to_cell(value) for name, value in line.items()}
-            first = next(iter(cells.values()))
-            is_best = best is not None and first.value == best
-            rows.append(TableRow(cells, "best" if is_best else "own"))
-        return cls(tuple(rows))
+    def of(cls, lines: Iterable[Mapping[str, CellValue]]) -> ResultTable:
+        """A table of these values, a row for each mapping."""
+        cells = ({name: _to_cell(value) for name, value in line.items()} for line in lines)
+        return cls(tuple(TableRow(each) for each in cells))
 
     @property
     def columns(self) -> list[str]:

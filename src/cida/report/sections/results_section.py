@@ -47,7 +47,7 @@ def _build_task_section(chapter: Chapter) -> Section:
     results = task.results
     intervals = chapter.manifest is not None and chapter.manifest.by_interval
     lines = build_result_lines(results, chapter.method_titles, records, by_index=intervals)
-    best = task.best_method.title if task.best_method is not None else None
+    best = task.best_method.key if task.best_method is not None else None
     table = build_table(lines, best)
     n_seeds = max(line.n_seeds for line in lines)
     seeds = f"{n_seeds} seed{'s' if n_seeds > 1 else ''}"
