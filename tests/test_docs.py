@@ -28,7 +28,7 @@ import pytest
 
 from cida.cli import main
 from cida.cli.app import find_commands
-from cida.estimators import schedule, table_networks
+from cida import policy
 from cida.experiments.commands import Reproduce
 from cida.experiments.reproduce import ReproduceRun
 from cida.training import seeded
@@ -176,8 +176,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("CIDA_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(schedule, "_default_steps", lambda *_: FEW_STEPS)
-    monkeypatch.setattr(table_networks, "MIN_TABLE_STEPS", FEW_STEPS)
+    for name in ("MAX_STEPS", "FEW_ROWS_STEPS", "MIN_LINEAR_STEPS", "MIN_PLAIN_STEPS"):
+        monkeypatch.setattr(policy, name, FEW_STEPS)
     known = set(sys.modules)
     mpl.use("agg")
     with seeded(100), warnings.catch_warnings():
