@@ -26,9 +26,9 @@ from typing import get_args, get_type_hints
 import matplotlib as mpl
 import pytest
 
+from cida import policy
 from cida.cli import main
 from cida.cli.app import find_commands
-from cida import policy
 from cida.experiments.commands import Reproduce
 from cida.experiments.reproduce import ReproduceRun
 from cida.training import seeded
@@ -40,7 +40,14 @@ FEW_STEPS = 40
 FIGURE = re.compile(r"-?\b\d+\.\d+\b")
 
 PYTHON, SHELL = {"python"}, {"sh", "bash", "console"}
-SHOWN = {"", "text", "json", "{toctree}", "{include}"}  # no code: outputs, files, the site's own
+SHOWN = {
+    "",
+    "text",
+    "json",
+    "{toctree}",
+    "{include}",
+    "{eval-rst}",
+}  # no code: outputs, files, the site's own
 WORDS = re.compile(
     r"<!--\s*(?P<word>setup|not run|file|output)(?:\s|:)?(?P<more>.*?)-->", re.DOTALL
 )
