@@ -13,6 +13,7 @@ from rich.console import Console
 
 from cida.cli.console import print_lines
 from cida.cli.fit_lines import rows_words
+from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
 from cida.estimators.loading import load
 from cida.tables import TableFormat, TableSource, open_table, open_writer
