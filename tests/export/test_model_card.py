@@ -95,7 +95,7 @@ def test_ranges_with_labels_and_without_come_from_the_view(model):
     nothing = np.zeros((4, 2))
     view = Snapshot(Periodic(24), ("hour",), ("a", "b"), u, source, nothing, np.full(4, np.nan))
     card = model_card(ExportedModel(model, snapshot=view))
-    seen = model._training_index.numpy()
+    seen = model.state_.index_values.numpy()
     span = f"{seen.min():.6g} to {seen.max():.6g}"
     assert f"| hour | {span} | 1 to 2 | 20 to 23 |" in card
     assert f"| u | {span} |\n" in model_card(ExportedModel(model))
@@ -145,7 +145,7 @@ def test_the_code_on_the_card_loads_the_model(model, tmp_path, monkeypatch):
     export_folder(ExportedModel(model), tmp_path / "mine")
     code = re.search(r"```python\n(.*?)```", (tmp_path / "mine/README.md").read_text(), re.S)[1]
     monkeypatch.chdir(tmp_path)
-    names = {"X": np.zeros((2, 2)), "u": np.full(2, model._training_index.numpy().mean())}
+    names = {"X": np.zeros((2, 2)), "u": np.full(2, model.state_.index_values.numpy().mean())}
     exec(code, names)
     assert names["model"].n_steps_ == 3
 
@@ -155,7 +155,7 @@ def test_a_module_of_ones_own_is_said_to_be_passed_again(tmp_path):
     export_folder(ExportedModel(model), tmp_path / "model")
     card = (tmp_path / "model/README.md").read_text()
     assert 'cida.load("model", encoder=...)' in card
-    assert json.loads((tmp_path / "model/model.json").read_text())["lacks"] == ["encoder"]
+    assert json.loads((tmp_path / "model/model.json").read_text())["custom_modules"] == ["encoder"]
     again = cida.load(tmp_path / "model", encoder=nn.Linear(2, 3))
     assert np.array_equal(again.predict(x), model.predict(x))
 

@@ -95,7 +95,7 @@ def build_explorer_data(
     columns = _columns(all_snapshots)
     classes = _all_classes(all_snapshots)
     bars = _classes_with_bars(all_snapshots)
-    shown_titles = tuple(shown_first) or _first_shown(snapshots)
+    shown_titles = tuple(shown_first) or tuple(snapshots)[:N_RUNS_SHOWN_FIRST]
     return {
         "columns": columns,
         "classes": classes,
@@ -265,26 +265,6 @@ def _classes_with_bars(snapshots: Sequence[Snapshot]) -> set[str]:
             mean_share[name] = mean_share.get(name, 0.0) + float(share)
     max_bars = MAX_CLASS_BARS if len(mean_share) <= MAX_CLASS_BARS else MAX_CLASS_BARS - 1
     return set(sorted(mean_share, key=lambda name: -mean_share[name])[:max_bars])
-
-
-def _first_shown(snapshots: Mapping[str, Snapshot]) -> tuple[str, ...]:
-    """The best, Source-Only and the next: as far as the truth is known, else the first ones."""
-    source_only = [t for t in snapshots if "source-only" in t.lower()][:1]
-    others = [t for t in snapshots if t not in source_only and "oracle" not in t.lower()]
-    ranked = sorted(others, key=lambda title: -_target_score(snapshots[title])) or list(snapshots)
-    best, rest = ranked[:1], ranked[1:]
-    return tuple(dict.fromkeys([*best, *source_only, *rest, *snapshots]))[:N_RUNS_SHOWN_FIRST]
-
-
-def _target_score(snapshot: Snapshot) -> float:
-    """The share of target rows that are right, or how little numbers are off; 0 if nobody knows."""
-    rows = np.isfinite(snapshot.truth) & ~snapshot.source.astype(bool)
-    if not rows.any():
-        return 0.0
-    truth, predicted = snapshot.truth[rows], snapshot.predicted[rows]
-    if snapshot.classes is None:
-        return -float(np.abs(predicted[:, 0] - truth).mean())
-    return float((predicted.argmax(1) == truth).mean())
 
 
 # --- runs ----------------------------------------------------------------------------------------
