@@ -5,7 +5,6 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from cida.estimators.table import encode_rows, hold_out
 from rich.console import Console
 
 import cida
@@ -24,7 +23,7 @@ from cida.experiments.sleep.studies import INDEX_NAMES
 from cida.export.export_folder import export_folder
 from cida.report import Manifest, read_runs, render_report
 from cida.runs.records import Origin
-from cida.tables import open_table, read_table
+from cida.tables import ColumnRoles, map_rows, open_table, read_table
 
 ROWS = 60
 FULL_FITS = 0.004  # the share of tables that are trained on, too
@@ -134,11 +133,14 @@ def load_table(folder, rng, home):
     elif rng.random() < FULL_FITS:
         Fit(path, folder / "run", label, index, steps=1, expected=False).run(quiet())
     else:
-        fit = Fit(path, folder / "run", label, index, regression=rng.random() < 0.2)
-        file = open_table(path)
-        data = read_table(file, fit._column_roles(file))
-        encode_rows(data, folder / "rows")
-        hold_out(data, 0)
+        table = open_table(path)
+        roles = ColumnRoles(
+            label or table.default_label,
+            index or tuple(table.default_index),
+            regression=rng.random() < 0.2,
+        )
+        data = read_table(table, roles)
+        map_rows(data.iter_encoded(), data.schema.width)
 
 
 # --- models and runs -----------------------------------------------------------------------------
@@ -157,7 +159,9 @@ def make_runs(home):
         ).run(quiet())
         Fit(runs / "arrays.npz", runs / "arrays", steps=2, expected=False).run(quiet())
         sample = make_toy_data(make_circle(n_per_domain=3, seed=0))
-        recipe = DEMO_RECIPES["histogram"].with_settings(steps=12, hidden=(4,), encoding_width=2)
+        recipe = DEMO_RECIPES["histogram"].with_settings(
+            steps=12, encoder_hidden=(4,), encoding_width=2
+        )
         run_recipe(recipe, sample, 0, runs / "circle", origin=Origin("circle"))
         u = columns()["u"]
         regressor = cida.CIDARegressor(
