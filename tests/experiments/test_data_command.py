@@ -57,17 +57,17 @@ def test_list_says_what_is_in_the_cache(shelf, capsys, tmp_path):
     assert main(["data", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(DATASET_BY_NAME)
-    assert lines[0] == f"mnist  not in the cache  0.0 MB  {tmp_path}/mnist"
-    assert lines[1] == f"nhanes  not in the cache  8.2 MB  {tmp_path}/nhanes"
+    assert lines[3] == f"mnist  not in the cache  0.0 MB  {tmp_path}/mnist"
+    assert lines[0] == f"nhanes  not in the cache  8.2 MB  {tmp_path}/nhanes"
     main(["data", "fetch", "mnist"])
     capsys.readouterr()
     assert main(["data", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"mnist  in the cache  0.0 MB  {tmp_path}/mnist"
+    assert lines[3] == f"mnist  in the cache  0.0 MB  {tmp_path}/mnist"
     (tmp_path / "mnist/two").write_bytes(b"x")
     assert main(["data", "list"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("mnist  1 of 2 files in the cache")
+    assert out.splitlines()[3].startswith("mnist  1 of 2 files in the cache")
     assert "two (1 of 6 bytes) has a wrong checksum" in out
 
 
@@ -102,7 +102,7 @@ def test_nothing_reachable_is_one_sentence_and_exit_code_1(shelf, capsys, tmp_pa
 def test_an_unknown_name_is_one_sentence_and_exit_code_2(capsys):
     assert main(["data", "fetch", "cifar"]) == 2
     assert capsys.readouterr().err == (
-        "cida: NAME is 'cifar'; known data sets are mnist, nhanes, king-county, support2.\n"
+        "cida: NAME is 'cifar'; known data sets are nhanes, king-county, support2, mnist.\n"
     )
 
 

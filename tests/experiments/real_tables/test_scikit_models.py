@@ -35,7 +35,7 @@ def fitted(task, method, seed=0):
 
 def target(sample):
     """What is trained on: classes, or numbers in standard deviations of the source's."""
-    known = sample.y[sample.source]
+    known = sample.y[sample.source_mask]
     return (sample.y - known.mean()) / known.std() if sample.regression else sample.y
 
 
@@ -56,7 +56,7 @@ def frame(sample, empty):
 
 def assert_predicts_as(model, by_hand, table, sample):
     """Fits the other on the source rows of the table, and compares all predictions."""
-    by_hand.fit(table[sample.source], target(sample)[sample.source])
+    by_hand.fit(table[sample.source_mask], target(sample)[sample.source_mask])
     found = model.predict(sample.x, domain_index=sample.u)
     expected = by_hand.predict(table)
     if sample.regression:
@@ -104,7 +104,7 @@ def test_in_windows_numbers_are_standardised_along_the_index_first(task):
     table.iloc[:, : schema.n_numeric] = np.where(np.isnan(numbers), np.nan, scaled)
     kind = HistGradientBoostingRegressor if sample.regression else HistGradientBoostingClassifier
     by_hand = kind(categorical_features="from_dtype", random_state=0)
-    by_hand.fit(table[sample.source], target(sample)[sample.source])
+    by_hand.fit(table[sample.source_mask], target(sample)[sample.source_mask])
     found = model.predict(sample.x, domain_index=sample.u)
     if sample.regression:
         assert r2_score(by_hand.predict(table), found) > 0.99
@@ -145,8 +145,10 @@ def test_the_row_of_a_run_is_its_score_and_no_model_is_kept(tmp_path):
     sample = drawn("king-county/price")
     row = run_recipe(recipe, sample, 0, tmp_path).result
     model, _ = fitted("king-county/price", "logistic")
-    predicted = model.predict(sample.x[sample.scored], domain_index=sample.u[sample.scored])
-    expected = r2_score(target(sample)[sample.scored], predicted)
+    predicted = model.predict(
+        sample.x[sample.scored_mask], domain_index=sample.u[sample.scored_mask]
+    )
+    expected = r2_score(target(sample)[sample.scored_mask], predicted)
     assert row.target_score == pytest.approx(expected, abs=1e-5)
     kept = {"run.json", "events.jsonl", "row.json", "view.safetensors"}
     assert {path.name for path in tmp_path.iterdir()} == kept

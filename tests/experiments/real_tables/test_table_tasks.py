@@ -53,10 +53,10 @@ def said(task, method, one):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_two_protocols_score_halves_of_the_target_that_cover_it(task):
     clean, development = sample(task), sample(task, "development")
-    assert np.array_equal(clean.source, SOURCES[clean.name](clean.u))
-    assert not (clean.scored & development.scored).any()
-    assert np.array_equal(clean.scored | development.scored, ~clean.source)
-    assert abs(int(clean.scored.sum()) - int(development.scored.sum())) <= 1
+    assert np.array_equal(clean.source_mask, SOURCES[clean.name](clean.u))
+    assert not (clean.scored_mask & development.scored_mask).any()
+    assert np.array_equal(clean.scored_mask | development.scored_mask, ~clean.source_mask)
+    assert abs(int(clean.scored_mask.sum()) - int(development.scored_mask.sum())) <= 1
     assert clean.fingerprint() != development.fingerprint()
 
 
@@ -99,7 +99,7 @@ BLIND = ["source-only", "histogram", "conditional", "logistic", "boosting-window
 @pytest.mark.parametrize("task", ["nhanes", "king-county/price"])
 def test_no_target_label_is_ever_seen(task, method):
     one = sample(task)
-    other = flipped(one, ~one.source)
+    other = flipped(one, ~one.source_mask)
     assert not np.array_equal(one.y, other.y)
     np.testing.assert_array_equal(said(task, method, one), said(task, method, other))
 
@@ -109,15 +109,15 @@ def test_no_target_label_is_ever_seen(task, method):
 def test_the_oracle_sees_target_labels_but_none_that_is_scored(task, protocol):
     one = sample(task, protocol)
     before = said(task, "oracle", one)
-    np.testing.assert_array_equal(said(task, "oracle", flipped(one, one.scored)), before)
-    unscored = ~one.source & ~one.scored
+    np.testing.assert_array_equal(said(task, "oracle", flipped(one, one.scored_mask)), before)
+    unscored = ~one.source_mask & ~one.scored_mask
     assert not np.array_equal(said(task, "oracle", flipped(one, unscored)), before)
 
 
 def test_other_target_labels_give_the_same_file_of_weights(tmp_path):
     one = sample("nhanes")
     made = recipe("nhanes", "source-only")
-    for name, mine in (("a", one), ("b", flipped(one, ~one.source))):
+    for name, mine in (("a", one), ("b", flipped(one, ~one.source_mask))):
         run_recipe(made, mine, 0, tmp_path / name)
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("a", "b")]
     assert weights[0] == weights[1]
@@ -141,10 +141,10 @@ def test_accuracies_are_those_of_scikit_learn_over_source_and_scored_rows(task):
     one = sample(task)
     answers = np.random.default_rng(0).integers(0, 2, len(one.y))
     scores = one.evaluate(Told(one, answers))
-    known = one.source | one.scored
-    for name, rows in (("source", one.source), ("target", one.scored), ("all", known)):
+    known = one.source_mask | one.scored_mask
+    for name, rows in (("source", one.source_mask), ("target", one.scored_mask), ("all", known)):
         expected = accuracy_score(one.y[rows], answers[rows])
-        assert scores[f"{name}_accuracy"] == pytest.approx(expected)
+        assert scores[f"{name}_score"] == pytest.approx(expected)
     cells = scores["by_index"]
     assert sum(cell["n"] for cell in cells) == known.sum()
     total = sum(cell["n"] * cell["score"] for cell in cells)
@@ -154,13 +154,13 @@ def test_accuracies_are_those_of_scikit_learn_over_source_and_scored_rows(task):
 
 def test_a_regression_is_scored_in_r2_of_labels_in_units_of_the_source():
     one = sample("king-county/price")
-    known = one.y[one.source]
+    known = one.y[one.source_mask]
     truth = (one.y - known.mean()) / known.std()
     answers = truth + np.random.default_rng(0).normal(0, 0.5, len(truth))
     scores = one.evaluate(Told(one, answers))
-    for name, rows in (("source", one.source), ("target", one.scored)):
+    for name, rows in (("source", one.source_mask), ("target", one.scored_mask)):
         expected = r2_score(one.y[rows], answers[rows] * known.std() + known.mean())
-        assert scores[f"{name}_accuracy"] == pytest.approx(expected, abs=1e-5)
+        assert scores[f"{name}_score"] == pytest.approx(expected, abs=1e-5)
     middle = one.evaluate(Told(one, np.zeros(len(truth))))
     assert middle["source_score"] == pytest.approx(0, abs=1e-6)
 
@@ -169,8 +169,9 @@ def test_about_tells_how_many_rows_there_are_and_whether_labels_move():
     words = {task: sample(task).summary(TASK_SPECS[task].title) for task in TASKS}
     one = sample("nhanes")
     assert words["nhanes"].startswith(
-        f"Sex, age ≤ 20 → > 20: {one.source.sum()} source rows, {(~one.source).sum()} target rows "
-        f"without labels, {one.scored.sum()} of these scored; the balance of source labels holds "
+        f"Sex, age ≤ 20 → > 20: {one.source_mask.sum()} source rows, "
+        f"{(~one.source_mask).sum()} target rows without labels, {one.scored_mask.sum()} of these "
+        "scored; the balance of source labels holds "
     )
     assert "labels holds along u (" in words["support2"]
     assert "labels moves along u: invariance may hurt (" in words["king-county/above-median"]
@@ -178,7 +179,7 @@ def test_about_tells_how_many_rows_there_are_and_whether_labels_move():
 
 def test_about_reads_no_target_label():
     one = sample("king-county/above-median")
-    assert flipped(one, ~one.source).summary("A") == one.summary("A")
+    assert flipped(one, ~one.source_mask).summary("A") == one.summary("A")
 
 
 # --- recipes ----------------------------------------------------------------------------------
@@ -189,8 +190,8 @@ def test_every_method_has_a_recipe_and_words_for_it(task):
     made = build_recipes(TASK_SPECS[task], "best")
     assert tuple(made) == TASK_SPECS[task].methods
     assert [name for name, one in made.items() if one.oracle] == ["oracle"]
-    assert all(one.to_dict()["networks"]["data"] == TASK_SPECS[task].download_name for one in
-               made.values())  # fmt: skip
+    data_names = {one.to_dict()["networks"]["dataset_name"] for one in made.values()}
+    assert data_names == {TASK_SPECS[task].download.name}
     assert len({one.title for one in made.values()}) == len(made)
 
 

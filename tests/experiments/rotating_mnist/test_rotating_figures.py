@@ -53,16 +53,20 @@ def titles(figure):
 
 def test_each_figure_is_drawn_as_png_and_svg_the_same_on_a_second_run(runs, tmp_path):
     state = torch.get_rng_state()
-    pictures = draw_figures(*runs, tmp_path / "a")
+    sample, outcomes = runs
+    data = {"rotating-digits": sample}
+    pictures = draw_figures(data, outcomes, tmp_path / "a")
     assert torch.equal(torch.get_rng_state(), state)
     torch.rand(1)  # whatever state the caller is in
-    assert draw_figures(*runs, tmp_path / "b") == pictures
+    assert draw_figures(data, outcomes, tmp_path / "b") == pictures
     assert list(pictures) == list(TITLES)
     names = [f"{name}.{kind}" for name in TITLES.values() for kind in ("png", "svg")]
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == sorted(names)
     for title, name in TITLES.items():
-        assert (tmp_path / "a" / f"{name}.svg").read_text() == pictures[title]
-        assert "<svg" in pictures[title]
+        assert pictures[title] == f"{name}.svg"
+        content = (tmp_path / "a" / pictures[title]).read_bytes()
+        assert b"<svg" in content
+        assert (tmp_path / "b" / pictures[title]).read_bytes() == content
     for name in names:
         content = (tmp_path / "a" / name).read_bytes()
         assert (tmp_path / "b" / name).read_bytes() == content
@@ -76,9 +80,8 @@ def test_an_encoder_without_a_transformer_has_no_angle_to_draw(runs, tmp_path):
         return x.reshape(len(x), -1)
 
     plain = SimpleNamespace(game_=SimpleNamespace(encoder=nn.Identity()), transform=transform)
-    drawn = draw_figures(
-        sample, [CompletedRun(outcome.recipe, outcome.result, plain, [])], tmp_path
-    )
+    bare_runs = [CompletedRun(outcome.recipe, outcome.result, plain, [])]
+    drawn = draw_figures({"rotating-digits": sample}, bare_runs, tmp_path)
     assert list(drawn) == ["Accuracy against the angle", "Encodings"]
 
 

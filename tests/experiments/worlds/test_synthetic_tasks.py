@@ -156,7 +156,7 @@ def test_the_default_is_the_estimator_with_no_setting_at_all():
 
 
 def row(task, method, target, seed=0):
-    cells = [{"lo": k / 4, "hi": (k + 1) / 4, "accuracy": target, "n": 5} for k in range(4)]
+    cells = [{"lo": k / 4, "hi": (k + 1) / 4, "score": target, "n": 5} for k in range(4)]
     return RunResult(method, seed, 0.9, target, target, cells, 1.0, task=task)
 
 
@@ -210,7 +210,11 @@ def test_figures_are_written_as_png_and_svg_the_same_on_a_second_run(samples, ro
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
         "along.png", "along.svg", "scores.png", "scores.svg",
     ]  # fmt: skip
-    assert all("<svg" in picture for picture in pictures.values())
+    assert list(pictures.values()) == ["scores.svg", "along.svg"]
+    for name in pictures.values():
+        content = (tmp_path / "a" / name).read_bytes()
+        assert b"<svg" in content
+        assert (tmp_path / "b" / name).read_bytes() == content
 
 
 def test_an_index_of_two_numbers_has_no_figure_along_it(samples, rows, tmp_path):
