@@ -100,7 +100,7 @@ DEMO = RUN.format("demo --methods source-only default --out runs/circle")
 GIVEN = {
     "README.md": {
         "from cida import CIDAClassifier": CIRCLE,
-        "model = CIDAClassifier().fit(frame": PATIENTS + FRAME,
+        "model = CIDAClassifier()\nmodel.fit(frame": PATIENTS + FRAME,
         "from cida import CIDARegressor": TWO_COLUMNS,
         "cida fit patients.csv": PATIENTS,
     },
