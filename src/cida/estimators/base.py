@@ -23,7 +23,7 @@ from cida.discriminators import Discriminator, make_discriminator
 from cida.errors import CidaWarning
 from cida.estimators import array_checks, model_file, parameters
 from cida.estimators.array_checks import Array, Labels, caller_stacklevel
-from cida.estimators.fitted_state import FittedState
+from cida.estimators.fitted_state import FITTED_ATTRIBUTES, FittedState
 from cida.estimators.fitting import FitOptions, fit_state
 from cida.estimators.prediction_inputs import iter_inputs, read_rows
 from cida.estimators.summarize import warn_label_shift
@@ -43,20 +43,6 @@ from cida.spaces import Space
 from cida.training import Callback
 
 __all__ = ["CIDAEstimator"]
-
-FITTED_ATTRIBUTES: dict[str, Callable[[FittedState], Any]] = {
-    "plan_": lambda state: state.plan,
-    "space_": lambda state: state.plan.space,
-    "summary_": lambda state: state.summary,
-    "diagnoses_": lambda state: list(state.diagnoses),
-    "history_": lambda state: list(state.histories[0]) if state.histories else [],
-    "selection_": lambda state: state.selection,
-    "game_": lambda state: state.game,
-    "n_steps_": lambda state: state.plan.steps,
-    "index_width_": lambda state: state.index_width,
-    "n_features_in_": lambda state: state.n_features_in,
-    "_n_features_out": lambda state: state.encoding_width,
-}
 
 
 @dataclass(eq=False, repr=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import Tensor
@@ -22,7 +23,7 @@ from cida.training import Event
 if TYPE_CHECKING:  # it needs pyarrow, which models of arrays do without
     from cida.tables.table_format import TableFormat
 
-__all__ = ["FittedState", "Selection"]
+__all__ = ["FITTED_ATTRIBUTES", "FittedState", "Selection"]
 
 
 @dataclass(frozen=True)
@@ -99,3 +100,19 @@ class FittedState:
         far = find_far_index(self.plan.space, u, self.index_values)
         extrapolated: Array = np.any([is_far.numpy() for is_far, _ in far], axis=0)
         return extrapolated
+
+
+# What estimators show of their state, by the name of the attribute.
+FITTED_ATTRIBUTES: dict[str, Callable[[FittedState], Any]] = {
+    "plan_": lambda state: state.plan,
+    "space_": lambda state: state.plan.space,
+    "summary_": lambda state: state.summary,
+    "diagnoses_": lambda state: list(state.diagnoses),
+    "history_": lambda state: list(state.histories[0]) if state.histories else [],
+    "selection_": lambda state: state.selection,
+    "game_": lambda state: state.game,
+    "n_steps_": lambda state: state.plan.steps,
+    "index_width_": lambda state: state.index_width,
+    "n_features_in_": lambda state: state.n_features_in,
+    "_n_features_out": lambda state: state.encoding_width,
+}
