@@ -19,7 +19,8 @@ import numpy as np
 import torch
 
 from cida.certificate.cellwise import assign_cells
-from cida.certificate.certificate import ALPHA, BOOSTING_ALPHA, certify
+from cida.certificate import certify
+from cida.certificate.dependence_tests import ALPHA, BOOSTING_ALPHA
 from cida.certificate.permutation_tests import run_permutation_tests
 from cida.certificate.power import min_detectable_share
 from cida.certificate.probes import fit_boosted_probe
