@@ -18,8 +18,8 @@ import time
 import numpy as np
 import torch
 
-from cida.certificate.cellwise import assign_cells
 from cida.certificate import certify
+from cida.certificate.cellwise import assign_cells
 from cida.certificate.dependence_tests import ALPHA, BOOSTING_ALPHA
 from cida.certificate.permutation_tests import run_permutation_tests
 from cida.certificate.power import min_detectable_share
