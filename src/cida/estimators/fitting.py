@@ -126,7 +126,7 @@ def fit_state(plan: Plan, data: TrainingData, options: FitOptions, seed: int) ->
     diagnoses = tuple(diagnose(completed[0].history, summary))
     for diagnosis in diagnoses:
         if diagnosis.code != "label-shift":  # it was told of before training
-            warnings.warn(diagnosis.summary(), CidaWarning, stacklevel=caller_stacklevel())
+            warnings.warn(str(diagnosis), CidaWarning, stacklevel=caller_stacklevel())
     return FittedState(
         plan=plan,
         layout=data.layout,
