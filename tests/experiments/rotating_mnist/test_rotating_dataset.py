@@ -170,7 +170,7 @@ def test_labels_of_target_rows_are_wiped_unless_an_oracle_asks(draw):
         assert not found[target].any()
         assert torch.equal(found[~target], DIGITS.labels[rows.x[~target]])
     assert oracle.labelled.all()
-    assert len(oracle.sources) == len(oracle)
+    assert len(oracle.source_rows) == len(oracle)
     assert torch.equal(oracle.y, DIGITS.labels[oracle.x])
     # The oracle sees the same images at the same angles.
     assert torch.equal(oracle.x, rows.x)
