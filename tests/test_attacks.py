@@ -100,7 +100,7 @@ class Bomb:
 
 @pytest.mark.parametrize("verb", ["predict", "report", "doctor", "export"])
 def test_a_pickle_in_the_place_of_a_model_is_named_and_not_opened(run, refused, verb):
-    (run / "model-0.safetensors").write_bytes(pickle.dumps(Bomb()))
+    (run / "model.safetensors").write_bytes(pickle.dumps(Bomb()))
     assert "is a pickle" in refused(verb)
     assert not Path("exploded").exists()
 
@@ -179,12 +179,10 @@ def test_names_in_a_file_import_nothing(run, refused):
     Path("evil.py").write_text("import os; os.mkdir('exploded')")
     sys.path.insert(0, str(Path.cwd()))
     try:
+        change_header(run / "model.safetensors", lambda words: words.update({"class": "evil:Evil"}))
+        assert "model.safetensors" in refused("predict")
         change_header(
-            run / "model-0.safetensors", lambda words: words.update({"class": "evil:Evil"})
-        )
-        assert "model-0.safetensors" in refused("predict")
-        change_header(
-            run / "model-0.safetensors",
+            run / "model.safetensors",
             lambda words: words.update(
                 {"networks": {"encoder": {"network": "evil.Evil", "arguments": {}}}}
             ),
@@ -208,10 +206,10 @@ def test_spaces_in_spaces_have_an_end():
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("name", ["run.json", "events.jsonl", "model-0.safetensors",
+@pytest.mark.parametrize("name", ["run.json", "events.jsonl", "model.safetensors",
                                   "view.safetensors"])  # fmt: skip
 def test_a_link_out_of_the_folder_is_not_followed(run, refused, verb, name):
-    read_by = {"run.json": VERBS, "model-0.safetensors": VERBS,
+    read_by = {"run.json": VERBS, "model.safetensors": VERBS,
                "events.jsonl": ("report", "doctor"),
                "view.safetensors": ("report", "export")}  # fmt: skip
     if verb not in read_by[name]:
