@@ -129,7 +129,7 @@ def test_a_row_asked_for_twice_in_a_batch_comes_at_two_angles():
 @pytest.mark.parametrize("nearest", [False, True])
 def test_what_is_dealt_is_the_digit_turned_by_the_index_that_is_dealt(draw, nearest):
     rows = draw(DIGITS, 0)
-    rows.nearest = nearest
+    rows.nearest_pixel = nearest
     which = torch.tensor([5, 70, 3, 5])
     with seeded(3):
         batch = rows[which]
