@@ -113,7 +113,7 @@ def test_each_look_up_draws_another_angle_and_the_same_random_state_the_same():
     assert (first.u != second.u).all()
     assert not torch.equal(first.x, second.x)
     again = everything(rows, 0)
-    for name in ("x", "y", "u", "labelled", "weight", "row"):
+    for name in ("x", "y", "u", "labelled", "weight", "row_ids"):
         assert torch.equal(getattr(again, name), getattr(first, name)), name
 
 
