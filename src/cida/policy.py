@@ -114,7 +114,7 @@ class Plan:
     is_adapting: bool
     coordinates: CoordinateMode
     capacity: Capacity
-    head: Discriminator | None
+    head: Discriminator | None = field(compare=False)
     encoder_hidden: tuple[int, ...]
     predictor_hidden: tuple[int, ...]
     lambda_d: float

@@ -283,7 +283,9 @@ def test_an_index_of_three_dimensions_is_refused(kind, data):
     fit_is_refused(kind(**SMALL), data, "domain_index has 3 dimensions", "one row of numbers")
 
 
-@pytest.mark.parametrize(("coordinates", "found"), [("frame", "'frame'"), (True, "True")])
+@pytest.mark.parametrize(
+    ("coordinates", "found"), [("moving-frame", "'moving-frame'"), ("learned", "'learned'")]
+)
 @pytest.mark.parametrize("method", ["predict", "transform"])
 def test_a_missing_index_is_refused_where_the_encoder_needs_it(
     kind, data, world, coordinates, found, method

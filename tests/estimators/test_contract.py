@@ -233,7 +233,7 @@ def test_score_weighs_rows(world, reference):
 
 def test_score_by_index_is_the_accuracy_in_each_cell(world, reference):
     right = reference.predict(world.x, domain_index=world.u) == world.y
-    cells = reference.score_by_index(world.x, world.y, world.u, bins=3)
+    cells = reference.score_by_index(world.x, world.y, world.u, n_bins=3)
     groups = [world.u < 0.3, (world.u > 0.3) & (world.u < 0.7), world.u > 0.7]
     assert [c.n for c in cells] == [24, 24, 24]
     assert [c.score for c in cells] == pytest.approx([right[g].mean() for g in groups])
@@ -243,7 +243,7 @@ def test_score_by_index_is_the_accuracy_in_each_cell(world, reference):
 
 def test_score_by_index_leaves_unlabelled_rows_and_empty_cells_out(world, reference):
     y = np.where(np.isin(world.u, [0, 1]), world.y, np.nan)
-    cells = reference.score_by_index(world.x, y, world.u, bins=5)
+    cells = reference.score_by_index(world.x, y, world.u, n_bins=5)
     assert [(c.lo, c.hi, c.n) for c in cells] == [(0, 0.2, 12), (0.8, 1, 12)]
 
 

@@ -8,7 +8,9 @@ from torch import nn
 from cida import CIDAClassifier, CIDARegressor, Histogram, load
 from cida.games import GAMES, Adversarial, SourceOnly
 
-SMALL = {"steps": 20, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {
+    "capacity": "mlp", "steps": 20, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def stages_of(model):
     return sorted({event.active for event in model.history_})
 
 
-@pytest.mark.parametrize("curriculum_stages", [1, 4])
+@pytest.mark.parametrize("stages", [1, 4])
 def test_the_range_widens_in_as_many_stages_as_asked_for(data, stages):
     # Two bins of six are the source, 0.2 apart: four stages add one bin each.
     model = CIDAClassifier(curriculum=1.0, curriculum_stages=stages, **SMALL).fit(**data)

@@ -7,22 +7,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from cida.estimators.header import read_classes
-from cida.estimators.table import TableModel, encode_rows, hold_out
-from cida.estimators.table_predictor import TablePredictor
 from torch import nn
 
 import cida
+from cida import CIDAClassifier, CIDARegressor
+from cida.estimators.labels import ClassLabels
+from cida.io.tensors import MODEL_FILE
 from cida.networks import SignalEncoder, TabularEncoder
-from cida.tables import ColumnRoles, open_table, read_table
-
-
-class nothing:
-    def __enter__(self):
-        return ()
-
-    def __exit__(self, *error):
-        return None
 
 
 def ward(rows, seed):
@@ -42,19 +33,18 @@ def ward(rows, seed):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model of a table in its folder, as cida fit leaves it."""
+    """A model of a table in its folder."""
     folder = tmp_path_factory.mktemp("ward")
     ward(300, seed=100).to_csv(folder / "ward.csv", index=False)
-    data = read_table(open_table(folder / "ward.csv"), ColumnRoles("outcome", ("age",)))
-    rows, held = encode_rows(data, folder / "rows"), hold_out(data, 100)
-    settings = {"steps": 10, "discriminator": "l2"}
-    TableModel.fit(data, rows, held, settings, (100, 101), lambda s: nothing()).save(folder, {})
+    model = CIDAClassifier("l2", steps=10, n_members=2, random_state=100)
+    model.fit(folder / "ward.csv", "outcome", domain_index=["age"])
+    model.save(folder / MODEL_FILE)
     return folder
 
 
 def test_a_tables_model_predicts_alike_from_every_kind_of_table(folder, tmp_path):
     model, frame = cida.load(folder), ward(40, seed=101)
-    assert isinstance(model, TablePredictor)
+    assert isinstance(model, CIDAClassifier)
     frame.to_csv(tmp_path / "new.csv", index=False)
     frame.to_parquet(tmp_path / "new.parquet")
     want = model.predict_proba(frame)
@@ -63,7 +53,7 @@ def test_a_tables_model_predicts_alike_from_every_kind_of_table(folder, tmp_path
         pl.from_pandas(frame),
         pa.Table.from_pandas(frame),
         pa.RecordBatch.from_pandas(frame),
-        {name: frame[name].to_numpy() for name in model.required_columns},
+        {name: frame[name].to_numpy() for name in model.state_.table.required_columns},
         frame[["sex", "age", "came", "pulse"]].set_index(np.arange(40) + 7),
         tmp_path / "new.csv",
         str(tmp_path / "new.parquet"),
@@ -73,16 +63,10 @@ def test_a_tables_model_predicts_alike_from_every_kind_of_table(folder, tmp_path
     assert (model.predict(frame) == model.classes_[want.argmax(1)]).all()
 
 
-def test_a_tables_model_is_the_mean_that_cida_predict_writes(folder):
-    frame, model = ward(30, seed=102), TableModel.load(folder)
-    want = model.predict(*model.read_batch(pa.RecordBatch.from_pandas(frame)))
-    assert np.array_equal(cida.load(folder).predict_proba(frame), want)
-
-
 def test_rows_far_beyond_are_told_one_by_one(folder):
     frame = ward(5, seed=103)
     frame.loc[2, "age"] = 500.0
-    assert cida.load(folder).beyond(frame).tolist() == [False, False, True, False, False]
+    assert cida.load(folder).is_extrapolated(frame).tolist() == [False, False, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -104,22 +88,22 @@ def test_a_table_that_does_not_fit_is_told_in_one_sentence(folder, spoil, words)
 
 
 def test_what_is_no_table_is_told(folder):
-    with pytest.raises(TypeError, match="table is a list; give a pandas"):
+    with pytest.raises(TypeError, match="X is a list; give a pandas"):
         cida.load(folder).predict([[1, 2]])
 
 
 def test_a_regression_has_no_probabilities(tmp_path):
     frame = ward(200, seed=105).assign(outcome=lambda f: (2 * f["age"]).where(f["age"] < 55))
-    frame.to_csv(tmp_path / "stay.csv", index=False)
-    question = ColumnRoles("outcome", ("age",), regression=True)
-    data = read_table(open_table(tmp_path / "stay.csv"), question)
-    rows, held = encode_rows(data, tmp_path / "rows"), hold_out(data, 100)
-    TableModel.fit(data, rows, held, {"steps": 5}, (100,), lambda s: nothing()).save(tmp_path, {})
+    fitted = CIDARegressor(steps=5, random_state=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cida.CidaWarning)  # the label goes along the index
+        fitted.fit(frame, "outcome", domain_index="age")
+    fitted.save(tmp_path / MODEL_FILE)
     model = cida.load(tmp_path)
-    assert model.classes_ is None
+    assert not hasattr(model, "classes_")
+    assert not hasattr(model, "predict_proba")
     assert model.predict(frame).dtype == np.float64
-    with pytest.raises(ValueError, match="use predict"):
-        model.predict_proba(frame)
+    assert np.array_equal(model.predict(frame), fitted.predict(frame))
 
 
 # --- estimators ----------------------------------------------------------------------------------
@@ -177,16 +161,7 @@ def test_a_folder_without_a_model_is_told_in_one_sentence(tmp_path):
         cida.load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("words", "told"), [("{", "cannot be read"), ("[]", "not as cida writes it")]
-)
-def test_a_run_json_that_is_none_is_told_in_one_sentence(tmp_path, words, told):
-    (tmp_path / "run.json").write_text(words)
-    with pytest.raises(cida.ModelFileError, match=told):
-        cida.load(tmp_path)
-
-
 @pytest.mark.parametrize(("values", "kind"), [([300, 1], "int8"), (["red", "green"], "int64")])
 def test_classes_of_another_type_than_the_file_says_are_refused(values, kind):
     with pytest.raises(ValueError, match=f"classes are not all of the dtype '{kind}'"):
-        read_classes(values, kind)
+        ClassLabels.from_dict({"classes": values, "dtype": kind})

@@ -109,7 +109,7 @@ def judged(model, x, y, u):
 )
 @given(st.sampled_from([CIDAClassifier, CIDARegressor]), shapes(2), labels(), shapes(1))
 def test_a_fit_works_or_says_which_argument_is_wrong(kind, x, y, u):
-    judged(kind(steps=2, hidden=(4,), encoding_width=2, random_state=0), x, y, u)
+    judged(kind(steps=2, encoder_hidden=(4,), encoding_width=2, random_state=0), x, y, u)
 
 
 @pytest.mark.parametrize("kind", [CIDAClassifier, CIDARegressor])

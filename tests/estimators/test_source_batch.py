@@ -41,8 +41,14 @@ def test_it_may_be_larger_than_the_batch_of_all_rows(data, dealt):
 
 @pytest.mark.parametrize(("batch", "half"), [(16, 8), (9, 4), (2, 1), (1, 1)])
 def test_by_default_it_is_half_of_the_batch_of_all_rows(data, dealt, batch, half):
-    fitted(data, batch_size=batch)
+    fitted(data, capacity="mlp", batch_size=batch)
     assert dealt == [(half, batch, True)] * 3
+
+
+@pytest.mark.parametrize("batch", [16, 9, 1])
+def test_for_a_linear_capacity_it_is_all_of_the_batch_by_default(data, dealt, batch):
+    fitted(data, capacity="linear", batch_size=batch)
+    assert dealt == [(batch, batch, True)] * 3
 
 
 def test_by_default_it_is_half_of_the_default_batch_too(data, dealt):

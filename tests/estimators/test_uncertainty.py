@@ -62,7 +62,9 @@ def by_hand(model, x, u):
     game, found = model.game_, []
     for draw in range(model.draws):
         with torch.no_grad(), fixed_draw(nn.ModuleList([game.encoder, game.predictor]), draw):
-            found.append(game.predict(model._scaling.apply(x), torch.as_tensor(u)[:, None]))
+            found.append(
+                game.predict(model.state_.scaler.transform(x), torch.as_tensor(u)[:, None])
+            )
     return torch.stack(found).double()
 
 
@@ -82,7 +84,10 @@ def test_probabilities_are_the_mean_over_draws(classifiers, world, stochastic):
 
 def test_the_number_is_the_mean_over_draws_and_std_adds_the_residuals(regressors, line, stochastic):
     model, (x, y) = regressors[stochastic], line
-    drawn = by_hand(model, x, np.zeros(len(x)))[..., 0].numpy() * model._y_scale + model._y_mean
+    drawn = (
+        by_hand(model, x, np.zeros(len(x)))[..., 0].numpy() * model.state_.labels.scale
+        + model.state_.labels.mean
+    )
     predicted, std = model.predict(x, return_std=True)
     assert np.array_equal(predicted, model.predict(x))
     assert np.allclose(predicted, drawn.mean(0), atol=1e-5)
@@ -95,7 +100,7 @@ def test_the_encoding_is_its_mean(data, kind, stochastic):
     z = model.transform(data["X"], domain_index=data["domain_index"])
     u = torch.as_tensor(data["domain_index"])[:, None]
     with torch.no_grad():
-        resting = model.game_.encode(model._scaling.apply(data["X"]), u)
+        resting = model.game_.encode(model.state_.scaler.transform(data["X"]), u)
     assert z.shape == (len(data["X"]), 4)
     assert np.allclose(z, resting, atol=1e-5)
 
@@ -105,7 +110,9 @@ def test_the_number_of_draws_may_change_after_the_fit(regressors, line):
     many = model.set_params(draws=64).predict(line[0][:5])
     one = model.set_params(draws=1).predict(line[0][:5], return_std=True)
     assert not np.array_equal(one[0], many)
-    assert one[1] == pytest.approx(np.sqrt(model._residual) * model._y_scale)  # no spread in one
+    assert one[1] == pytest.approx(
+        np.sqrt(model.state_.labels.residual_variance) * model.state_.labels.scale
+    )  # no spread in one
     with pytest.raises(ValueError, match=r"draws must be a whole number of at least 1, got 0\."):
         model.set_params(draws=0).predict(line[0])
 
@@ -142,7 +149,9 @@ def test_residuals_are_those_of_the_source_alone_and_weighted(line):
     model.fit(x, wild, domain_index=x[:, 0], source=source, sample_weight=weight)
     predicted = model.predict(x, domain_index=x[:, 0])
     expected = np.mean((y - predicted)[counts] ** 2)
-    assert model._residual_variance * model._y_scale**2 == pytest.approx(expected, rel=1e-4)
+    assert model.state_.labels.residual_variance * model.state_.labels.scale**2 == pytest.approx(
+        expected, rel=1e-4
+    )
 
 
 class Shaken(IndexedDataset):
@@ -159,7 +168,9 @@ def test_rows_made_on_the_fly_have_residuals_too(line):
     model = CIDARegressor(None, **SMALL, stochastic="dropout", coordinates="raw")
     before = torch.random.get_rng_state()
     predicted = model.fit_dataset(rows).predict(line[0])
-    assert model._residual_variance == pytest.approx(np.mean((line[1] - predicted) ** 2), rel=1e-3)
+    assert model.state_.labels.residual_variance == pytest.approx(
+        np.mean((line[1] - predicted) ** 2), rel=1e-3
+    )
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -259,7 +270,7 @@ def test_a_module_of_ones_own_is_drawn_where_it_can_be(data, mine, tmp_path):
     modules = {mine: own_modules()[mine]}
     model = CIDARegressor(**SMALL, **modules, coordinates="raw").fit(**data)
     predicted, std = model.predict(data["X"], return_std=True)
-    assert (std > np.sqrt(model._residual_variance) * model._y_scale).all()
+    assert (std > np.sqrt(model.state_.labels.residual_variance) * model.state_.labels.scale).all()
     model.save(tmp_path / "model.cida")
     again = np.stack(load(tmp_path / "model.cida", **modules).predict(data["X"], return_std=True))
     assert np.array_equal(again, [predicted, std])

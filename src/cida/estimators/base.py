@@ -214,7 +214,9 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def read_training_data(self, given: FitArguments) -> TrainingData:
         """Read and check the arguments of a fit, without fitting."""
         parameters.check_static(self.get_params(deep=False))
-        return training_data(copy.copy(self), self._input_options(), given)
+        unfitted = copy.copy(self)
+        vars(unfitted).pop("state_", None)  # names of a former fit must not be taken for these
+        return training_data(unfitted, self._input_options(), given)
 
     def _input_options(self) -> InputOptions:
         return InputOptions(

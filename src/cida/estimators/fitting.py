@@ -122,7 +122,15 @@ def fit_state(plan: Plan, data: TrainingData, options: FitOptions, seed: int) ->
         if isinstance(labels, NumberLabels) and fitter.is_stochastic(first):
             network = fitter.network(first)
             labels = labels.with_residual_variance(prediction.residual_variance(network, dataset))
-        summary = summarize_fit(plan, options.game, options.ceiling, dataset, first, labels)
+        summary = summarize_fit(
+            plan,
+            options.game,
+            options.ceiling,
+            dataset,
+            first,
+            labels,
+            has_custom_encoder=options.encoder is not None,
+        )
     diagnoses = tuple(diagnose(completed[0].history, summary))
     for diagnosis in diagnoses:
         if diagnosis.code != "label-shift":  # it was told of before training

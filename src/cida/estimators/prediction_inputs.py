@@ -49,12 +49,19 @@ def _iter_table(state: FittedState, X: Any, domain_index: Any) -> Iterator[tuple
     assert state.table is not None
     given_index: Tensor | None = None
     if not state.table.index:  # the index was given apart from the table
-        n_rows = len(X) if domain_index is None else len(array_checks.as_array(domain_index))
-        given_index = _read_index(state, domain_index, n_rows)
+        n_rows = 0 if domain_index is None else len(array_checks.as_array(domain_index))
+        index = _read_index(state, domain_index, n_rows)
+        given_index = None if domain_index is None else index
     start = 0
     for x, u, batch in state.table.iter_rows(open_any_table(X)):
         stop = start + len(batch)
-        yield x, torch.from_numpy(u) if given_index is None else given_index[start:stop]
+        x = _in_layout(state, x)
+        if u is not None:
+            yield x, torch.from_numpy(u)
+        elif given_index is None:
+            yield x, _read_index(state, None, len(batch))
+        elif stop <= len(given_index):  # else it is too short, which is told at the end
+            yield x, given_index[start:stop]
         start = stop
     if given_index is not None:
         array_checks.check_length("domain_index", given_index, start)
@@ -62,7 +69,10 @@ def _iter_table(state: FittedState, X: Any, domain_index: Any) -> Iterator[tuple
 
 def read_rows(estimator: Any, state: FittedState, X: Any) -> Array:
     """X as an array of rows like those of the fit; refuses any others."""
-    x = check_rows(estimator, X, reset=False)
+    return _in_layout(state, check_rows(estimator, X, reset=False))
+
+
+def _in_layout(state: FittedState, x: Array) -> Array:
     shape = state.layout.shape
     if state.layout.kind in ("image", "signal") and x[0].size == int(np.prod(shape)):
         x = x.reshape(len(x), *shape)

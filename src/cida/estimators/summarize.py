@@ -48,9 +48,11 @@ def summarize_fit(
     dataset: IndexedDataset,
     game: Game,
     labels: LabelCodec,
+    has_custom_encoder: bool = False,
 ) -> FitSummary:
     """What is known of the rows and of the end of training, from at most a few thousand rows."""
     settings = _collect_settings(plan, game_name, ceiling)
+    settings["has_custom_encoder"] = has_custom_encoder
     if not plan.has_index:
         return FitSummary(**settings)
     source = dataset[_subsample(dataset.source_rows, MAX_SUMMARY_ROWS // 2)]
@@ -90,7 +92,6 @@ def _collect_settings(plan: Plan, game_name: str | type[Game], ceiling: bool) ->
         "steps": plan.steps,
         "learning_rate": plan.learning_rate,
         "weight_decay": plan.weight_decay,
-        "has_custom_encoder": plan.reasons["capacity"].rule == "own-encoder",
         "coordinates": plan.coordinates if is_set_by_user else "auto",
     }
 

@@ -105,7 +105,7 @@ def training_data(estimator: Any, options: InputOptions, given: FitArguments) ->
         All rows, scaled, with the labels of the target wiped.
     """
     if is_table(given.X, given.y):
-        return _table_training_data(options, given)
+        return _table_training_data(estimator, options, given)
     return _array_training_data(estimator, options, given)
 
 
@@ -116,6 +116,7 @@ def _array_training_data(
     estimator: Any, options: InputOptions, given: FitArguments
 ) -> TrainingData:
     x = check_rows(estimator, given.X, reset=True)
+    n_features_in = int(x.shape[1])
     has_index = given.domain_index is not None
     labels = read_labels(given.y, len(x), options, has_index, given.source, estimator)
     weight = array_checks.read_sample_weight(labels, given.sample_weight, x)
@@ -147,7 +148,7 @@ def _array_training_data(
         layout,
         scaler,
         codec,
-        n_features_in=int(x.shape[1]),
+        n_features_in=n_features_in,
         index_names=array_checks.get_index_names(given.domain_index),
         feature_names=None if names is None else tuple(str(name) for name in names),
     )
@@ -235,13 +236,15 @@ def dataset_training_data(
 # --- tables --------------------------------------------------------------------------------------
 
 
-def _table_training_data(options: InputOptions, given: FitArguments) -> TrainingData:
+def _table_training_data(
+    estimator: Any, options: InputOptions, given: FitArguments
+) -> TrainingData:
     from cida.tables import open_any_table
 
     table = open_any_table(given.X)
     if isinstance(given.y, str) or (given.y is None and table.default_label):
         return _columns_training_data(options, given, table)
-    return _frame_training_data(options, given, table)
+    return _frame_training_data(estimator, options, given, table)
 
 
 def _columns_training_data(
@@ -292,7 +295,7 @@ def _columns_training_data(
 
 
 def _frame_training_data(
-    options: InputOptions, given: FitArguments, table: TableSource
+    estimator: Any, options: InputOptions, given: FitArguments, table: TableSource
 ) -> TrainingData:
     """Inputs are columns of a frame with texts or missing values; y and the index are arrays."""
     from cida.tables import TableFormat
@@ -302,7 +305,7 @@ def _frame_training_data(
     x, layout, scaler = _encode_inputs(
         table, table_format, options, has_index=given.domain_index is not None
     )
-    labels = read_labels(given.y, len(x), options, layout.has_index, given.source, options)
+    labels = read_labels(given.y, len(x), options, layout.has_index, given.source, estimator)
     weight = array_checks.read_sample_weight(labels, given.sample_weight, x)
     u = torch.zeros(len(x), 1, dtype=torch.float64)
     if layout.has_index:

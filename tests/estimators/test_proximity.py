@@ -1,19 +1,26 @@
-"""How labels lie along the index: nearness, the warning, and settings for few source rows."""
+"""How labels lie along the index: proximity, the warning, and settings for few source rows."""
 
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from cida.estimators.balance import warn_label_shift, weight_by_proximity
 from torch import nn
 
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, Line, Periodic, load
 from cida.data import IndexedDataset
+from cida.estimators.fitting import _weight_by_proximity
+from cida.estimators.summarize import warn_label_shift
 from cida.networks import TabularEncoder
 from cida.training import proximity_weights
 
-SMALL = {"steps": 3, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
+SMALL = {
+    "capacity": "mlp",
+    "steps": 3,
+    "encoder_hidden": (8,),
+    "encoding_width": 4,
+    "random_state": 0,
+}
 
 
 def ages(rows=600, high=0.9, seed=0, regression=False):
@@ -51,7 +58,7 @@ def test_text_labels_and_a_source_are_read_as_ever():
     data = ages()
     source = ~np.isnan(data["y"])
     y = np.where(data["y"] == 1, "ill", "well")
-    y[~source] = "encoder_hidden"
+    y[~source] = "hidden"
     with pytest.warns(CidaWarning, match="y itself seems to depend"):
         CIDAClassifier(**SMALL).fit(data["X"], y, data["domain_index"], source=source)
 
@@ -96,14 +103,14 @@ def test_rows_without_a_target_are_not_looked_at():
     y = (u[:, 0] > 0.5).long()
     rows = [IndexedDataset(u.float(), y, u, u[:, 0] <= part) for part in (0.9, 1.0)]
     with pytest.warns(CidaWarning, match="y itself"):
-        warn_label_shift(Line(), rows[0])
+        warn_label_shift(Line(), rows[0], stacklevel=1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_label_shift(Line(), rows[1])
+        warn_label_shift(Line(), rows[1], stacklevel=1)
     assert not caught
 
 
-# --- nearness ------------------------------------------------------------------------------------
+# --- proximity -----------------------------------------------------------------------------------
 
 
 def test_source_rows_are_weighted_by_their_distance_to_the_nearest_target_row():
@@ -112,7 +119,7 @@ def test_source_rows_are_weighted_by_their_distance_to_the_nearest_target_row():
     labelled = (hour[:, 0] > 4) & (hour[:, 0] < 20)
     given = torch.from_numpy(rng.uniform(0.5, 2, 300)).float()
     rows = IndexedDataset(torch.zeros(300, 1), torch.zeros(300, 1), hour, labelled, given)
-    found = weight_by_proximity(Periodic(24), rows, 0.4).weight
+    found = _weight_by_proximity(Periodic(24), rows, 0.4).weight
     gap = (hour[labelled] - hour[~labelled].T).abs()
     distance = torch.minimum(gap, 24 - gap).min(1).values
     expected = given[labelled] * proximity_weights(distance, 0.4).float()
@@ -125,7 +132,7 @@ def test_source_rows_are_weighted_by_their_distance_to_the_nearest_target_row():
     assert share[noon].max() < share[edge].min()
 
 
-def test_nearness_is_the_same_as_these_sample_weights():
+def test_proximity_is_the_same_as_these_sample_weights():
     data = ages(high=0.5)
     known = ~np.isnan(data["y"])
     u = torch.from_numpy(data["domain_index"])[:, None]
@@ -155,29 +162,30 @@ def test_what_holds_near_the_target_is_learned_where_it_counts_most(discriminato
     x, truth, u = flipping()
     y = np.where(u <= 1, truth, np.nan)
     right = {}
-    for nearness in (0.3, 1.0):
+    for proximity in (0.3, 1.0):
         model = CIDAClassifier(
-            discriminator, proximity=nearness, coordinates="raw", encoder_hidden=(16,), steps=150,
+            discriminator, capacity="mlp", proximity=proximity, coordinates="raw",
+            encoder_hidden=(16,), steps=150,
             learning_rate=5e-3, game="conditional", random_state=0,
         )  # fmt: skip
         model.fit(x, y, domain_index=u)
-        right[nearness] = (model.predict(x[u > 1]) == truth[u > 1]).mean()
+        right[proximity] = (model.predict(x[u > 1]) == truth[u > 1]).mean()
     assert right[0.3] > 0.95
     assert right[1.0] < 0.2
 
 
 @pytest.mark.parametrize("proximity", [0, 0.001])
-def test_the_smallest_nearness_still_fits(nearness):
+def test_the_smallest_proximity_still_fits(proximity):
     data = ages(rows=300, high=0.5)
-    model = CIDAClassifier(proximity=nearness, **SMALL).fit(**data)
+    model = CIDAClassifier(proximity=proximity, **SMALL).fit(**data)
     assert np.isfinite(model.predict_proba(data["X"], domain_index=data["domain_index"])).all()
 
 
-def test_nearness_means_nothing_where_all_rows_are_labelled(kind):
+def test_proximity_means_nothing_where_all_rows_are_labelled(kind):
     data = ages(rows=200, high=0.5)
     known = ~np.isnan(data["y"])
     x, y = data["X"][known], data["y"][known]
-    encoded = [kind(nearness=n, **SMALL).fit(x, y).transform(x) for n in (0.2, 1.0)]
+    encoded = [kind(proximity=n, **SMALL).fit(x, y).transform(x) for n in (0.2, 1.0)]
     np.testing.assert_array_equal(*encoded)
 
 
@@ -243,17 +251,17 @@ def drifting(rows=1500, seed=0):
 def test_in_windows_what_drifts_along_the_index_stands_still():
     data, truth = drifting()
     right = {}
-    for mode in ("windows", False):
+    for mode in ("windows", "raw"):
         model = CIDAClassifier(
-            None, coordinates=mode, encoder_hidden=(16,), steps=150, learning_rate=5e-3,
-            random_state=0,
+            None, capacity="mlp", coordinates=mode, encoder_hidden=(16,), steps=150,
+            learning_rate=5e-3, random_state=0,
         )  # fmt: skip
         model.fit(**data)
         far = data["domain_index"] > 1.5
-        where = {"domain_index": data["domain_index"][far]} if mode else {}
+        where = {"domain_index": data["domain_index"][far]} if mode == "windows" else {}
         right[mode] = (model.predict(data["X"][far], **where) == truth[far]).mean()
     assert right["windows"] > 0.9
-    assert right[False] < 0.75
+    assert right["raw"] < 0.75
 
 
 @pytest.mark.parametrize("space", [None, Periodic(3)], ids=repr)
@@ -292,17 +300,17 @@ def test_several_index_numbers_can_have_windows(kind):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("proximity", -0.1, "nearness must be a number of at least 0, got -0.1"),
-        ("proximity", 1.5, "nearness must be at most 1.0, got 1.5"),
-        ("proximity", np.nan, "nearness must be a number of at least 0, got nan"),
-        ("proximity", None, "nearness must be a number of at least 0, got None"),
-        ("proximity", "near", "nearness must be a number of at least 0, got 'near'"),
+        ("proximity", -0.1, "proximity must be a number of at least 0, got -0.1"),
+        ("proximity", 1.5, "proximity must be at most 1.0, got 1.5"),
+        ("proximity", np.nan, "proximity must be a number of at least 0, got nan"),
+        ("proximity", "near", "proximity must be a number of at least 0, got 'near'"),
         ("weight_decay", -1, "weight_decay must be a number of at least 0, got -1"),
         ("weight_decay", np.nan, "weight_decay must be a number of at least 0, got nan"),
         ("weight_decay", "much", "weight_decay must be a number of at least 0, got 'much'"),
-        ("predictor_hidden", None, "predictor_hidden must hold layer widths of at least 1, got"),
-        ("encoder_hidden", (), r"hidden must hold layer widths of at least 1, got \(\)"),
-        ("coordinates", "window", "'axes', 'windows', True or False, got 'window'"),
+        ("predictor_hidden", (0,), "predictor_hidden must hold layer widths of at least 1, got"),
+        ("capacity", "deep", "capacity must be 'auto', 'linear' or 'mlp', got 'deep'"),
+        ("encoder_hidden", (), r"encoder_hidden must hold layer widths of at least 1, got \(\)"),
+        ("coordinates", "window", "coordinates must be 'auto', 'raw', 'windows', .* got 'window'"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(kind, data, name, value, words):

@@ -1,9 +1,10 @@
-"""What an estimator chooses where its user leaves a setting open."""
+"""What the policy decides where a user leaves a setting open."""
+
+import json
 
 import numpy as np
 import pytest
 import torch
-from cida.estimators.choices import Plan, choose_head, choose_space
 from torch import nn
 
 from cida import (
@@ -16,7 +17,7 @@ from cida import (
     Product,
     load,
 )
-from cida.data import IndexedDataset
+from cida.data import IndexedDataset, RowLayout
 from cida.datasets import (
     make_circle,
     make_drifting_regression,
@@ -26,8 +27,10 @@ from cida.datasets import (
 )
 from cida.discriminators import DISCRIMINATORS
 from cida.games import GAMES
+from cida.networks import TabularEncoder
+from cida.policy import FitRequest, Plan, choose_space, resolve
 
-QUICK = {"steps": 1, "encoding_width": 4, "random_state": 0}
+QUICK = {"capacity": "mlp", "steps": 1, "encoding_width": 4, "random_state": 0}
 
 
 def fitted(world, kind=CIDAClassifier, **settings):
@@ -44,9 +47,18 @@ def discs():
 # --- the space --------------------------------------------------------------------------------
 
 
+def space_of_rows(x, u):
+    rows = IndexedDataset(
+        torch.from_numpy(x).float(),
+        torch.zeros(len(x)).long(),
+        torch.from_numpy(u.reshape(len(u), -1)),
+        torch.ones(len(x)).bool(),
+    )
+    return choose_space(rows, RowLayout("columns", x.shape[1:]))
+
+
 def space_of(world, u=None):
-    u = world.u if u is None else u
-    return choose_space(world.x, torch.from_numpy(u.reshape(len(u), -1)))
+    return space_of_rows(world.x, world.u if u is None else u)
 
 
 @pytest.mark.parametrize("seed", [100, 101, 102])
@@ -87,16 +99,15 @@ def test_other_ranges_stay_on_a_line(change):
 def test_a_part_of_the_day_without_rows_leaves_a_line():
     world = make_hours(seed=100)
     kept = (world.u < 5) | (world.u > 9)
-    assert choose_space(world.x[kept], torch.from_numpy(world.u[kept])[:, None]) == Line()
+    assert space_of_rows(world.x[kept], world.u[kept]) == Line()
     few = slice(0, 100)
-    assert choose_space(world.x[few], torch.from_numpy(world.u[few])[:, None]) == Line()
+    assert space_of_rows(world.x[few], world.u[few]) == Line()
 
 
 def test_the_units_of_x_and_the_order_of_rows_do_not_decide():
     world = make_hours(seed=100)
     order = np.random.default_rng(0).permutation(len(world.u))
-    u = torch.from_numpy(world.u[order])[:, None]
-    assert choose_space(1000 * world.x[order] - 7, u) == Periodic(24)
+    assert space_of_rows(1000 * world.x[order] - 7, world.u[order]) == Periodic(24)
 
 
 def test_several_numbers_are_lines():
@@ -114,6 +125,12 @@ def test_fit_takes_the_chosen_space_and_a_users_own_before_it():
 # --- the head ---------------------------------------------------------------------------------
 
 
+def head_for(rows, discriminator="auto"):
+    request = FitRequest(discriminator=discriminator, coordinates="raw", capacity="mlp")
+    layout = RowLayout("columns", (2,), has_index=False)  # so that one value of u is no error
+    return resolve(request, rows, layout).head
+
+
 def rows_with(values, rows=400):
     u = torch.arange(rows, dtype=torch.float64).remainder(values)[:, None]
     return IndexedDataset(
@@ -125,7 +142,7 @@ def rows_with(values, rows=400):
     ("values", "bins"), [(1, 2), (2, 2), (7, 7), (30, 30), (31, 30), (400, 30)]
 )
 def test_the_histogram_has_as_many_bins_as_u_has_values_and_at_most_thirty(values, bins):
-    head = choose_head(CIDAClassifier(), rows_with(values))
+    head = head_for(rows_with(values))
     assert type(head) is Histogram
     assert head.bins == bins
 
@@ -133,26 +150,35 @@ def test_the_histogram_has_as_many_bins_as_u_has_values_and_at_most_thirty(value
 def test_values_of_several_numbers_are_counted_together():
     rows = rows_with(3)
     rows.u = torch.cat([rows.u, torch.arange(400).remainder(4)[:, None]], dim=1)
-    assert choose_head(CIDAClassifier(), rows).bins == 12
+    assert head_for(rows).bins == 12
 
 
 def test_a_head_of_the_users_own_is_taken_as_a_copy():
     mine = Histogram(bins=5)
-    head = choose_head(CIDAClassifier(discriminator=mine), rows_with(9))
+    head = head_for(rows_with(9), mine)
     assert head.bins == 5
     assert head is not mine
-    assert type(choose_head(CIDAClassifier(discriminator="gaussian"), rows_with(9))) is Gaussian
+    assert type(head_for(rows_with(9), "gaussian")) is Gaussian
 
 
 # --- widths, weight and curriculum ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("asked", "encoder_hidden"), [(None, (128, 128, 128)), ([8, np.int64(4)], (8, 4))]
+    ("asked", "capacity", "hidden"),
+    [
+        (None, "mlp", (128, 128, 128)),
+        (None, "linear", (64,)),
+        ([8, np.int64(4)], "mlp", (8, 4)),
+        ([8, np.int64(4)], "linear", (8, 4)),
+    ],
 )
-def test_the_encoder_is_as_wide_as_asked_for_or_as_usual(discs, asked, hidden):
-    model = fitted(discs, coordinates="raw", hidden=asked)
+def test_the_encoder_is_as_wide_as_asked_for_or_as_usual(discs, asked, capacity, hidden):
+    model = fitted(discs, coordinates="raw", capacity=capacity, encoder_hidden=asked)
     assert model.plan_.encoder_hidden == hidden
+    if capacity == "linear":  # next to a line of its own
+        assert isinstance(model.game_.encoder, TabularEncoder)
+        return
     widths = [m.out_features for m in model.game_.encoder.modules() if isinstance(m, nn.Linear)]
     assert widths == [*hidden, 4]
 
@@ -194,25 +220,42 @@ def test_a_curriculum_of_the_users_own_is_kept(discs, head, curriculum):
     assert model.plan_.curriculum == curriculum
 
 
-@pytest.mark.parametrize("mode", ["frame", "axes", "windows", True, False])
+@pytest.mark.parametrize("mode", ["moving-frame", "principal-axes", "windows", "learned", "raw"])
 def test_settings_of_the_users_own_are_never_changed(discs, mode):
     model = fitted(
         discs,
-        hidden=[8, 9],
+        encoder_hidden=[8, 9],
+        predictor_hidden=[7],
+        discriminator_steps=3,
+        proximity=0.7,
+        learning_rate=2e-3,
+        weight_decay=0.5,
+        ema_decay=0.9,
+        batch_size=16,
+        source_batch_size=5,
         lambda_d=0.25,
         curriculum=0.5,
         discriminator=Histogram(bins=4),
         space=Line(),
         coordinates=mode,
     )
-    assert model.plan_ == Plan(mode, (8, 9), 0.25, 0.5)
+    plan = model.plan_
+    assert (plan.coordinates, plan.encoder_hidden, plan.predictor_hidden) == (mode, (8, 9), (7,))
+    assert (plan.lambda_d, plan.curriculum, plan.discriminator_steps) == (0.25, 0.5, 3)
+    assert (plan.learning_rate, plan.weight_decay, plan.ema_decay) == (2e-3, 0.5, 0.9)
+    assert (plan.proximity, plan.steps, plan.batch_size, plan.source_batch_size) == (0.7, 1, 16, 5)
+    assert {reason.rule for reason in plan.reasons.values()} == {"user"}
+    assert plan.summary() == []
     assert model.game_.discriminator.bins == 4
     assert model.game_.lambda_d == 0.25
 
 
 def test_fitting_leaves_the_parameters_open(discs):
     model = fitted(discs)
-    for name in ("encoder_hidden", "lambda_d", "curriculum", "space"):
+    for name in (
+        "encoder_hidden", "predictor_hidden", "lambda_d", "curriculum", "space", "learning_rate",
+        "discriminator_steps", "weight_decay", "ema_decay", "proximity", "batch_size",
+    ):  # fmt: skip
         assert getattr(model, name) is None
     assert (model.discriminator, model.coordinates) == ("auto", "auto")
 
@@ -223,7 +266,9 @@ def test_fitting_leaves_the_parameters_open(discs):
 @pytest.mark.parametrize("make", [make_rotating_moons, make_circle])
 def test_auto_chooses_coordinates_and_needs_u_to_predict(make):
     model = fitted(world := make(seed=100))
-    assert model.plan_.coordinates == ("axes" if make is make_rotating_moons else "frame")
+    assert model.plan_.coordinates == (
+        "principal-axes" if make is make_rotating_moons else "moving-frame"
+    )
     assert model.game_.encoder.frame.follow == ("axes" if make is make_rotating_moons else "path")
     with pytest.raises(ValueError, match=r"^domain_index is missing"):
         model.predict(world.x)
@@ -231,19 +276,19 @@ def test_auto_chooses_coordinates_and_needs_u_to_predict(make):
 
 def test_too_few_labelled_rows_leave_x_as_it_is(discs):
     model = fitted(discs)
-    assert model.plan_.coordinates is False
+    assert model.plan_.coordinates == "raw"
     assert np.array_equal(model.predict(discs.x), model.predict(discs.x, domain_index=discs.u))
 
 
 def test_coordinates_are_not_chosen_where_nobody_adapts_or_the_encoder_is_your_own():
     world = make_circle(seed=100)
-    assert fitted(world, discriminator=None).plan_.coordinates is False
-    assert fitted(world, encoder=nn.Linear(2, 4)).plan_.coordinates is False
+    assert fitted(world, discriminator=None).plan_.coordinates == "raw"
+    assert fitted(world, encoder=nn.Linear(2, 4)).plan_.coordinates == "raw"
     plain = CIDAClassifier(**QUICK).fit(world.x, world.y)
-    assert plain.plan_.coordinates is False
+    assert plain.plan_.coordinates == "raw"
 
 
-@pytest.mark.parametrize("mode", ["frame", "axes"])
+@pytest.mark.parametrize("mode", ["moving-frame", "principal-axes"])
 def test_a_frame_is_refused_on_a_circle_by_the_name_it_was_asked_by(mode):
     world = make_hours(n_samples=400, seed=100)
     with pytest.raises(ValueError, match=f"^coordinates is '{mode}', which needs .* Line"):
@@ -262,17 +307,61 @@ def test_target_labels_decide_nothing():
     assert np.array_equal(first, other)
 
 
+# --- capacity ---------------------------------------------------------------------------------
+
+
+def plan_of(world, **request):
+    rows = IndexedDataset(
+        torch.from_numpy(world.x).float(),
+        torch.from_numpy(world.y),
+        torch.from_numpy(world.u.reshape(len(world.u), -1)),
+        torch.from_numpy(world.source),
+    )
+    return resolve(FitRequest(**request), rows, RowLayout("columns", world.x.shape[1:]))
+
+
+def test_a_moving_frame_has_a_network_and_what_a_user_sets_goes_first():
+    world = make_circle(seed=100)
+    plan = plan_of(world)
+    assert (plan.capacity, plan.reasons["capacity"].rule) == ("mlp", "moving-frame-default")
+    assert (plan.steps, plan.batch_size, plan.source_batch_size) == (2000, 128, 64)
+    plan = plan_of(world, capacity="linear")
+    assert (plan.capacity, plan.reasons["capacity"].rule) == ("linear", "user")
+    assert (plan.predictor_hidden, plan.weight_decay, plan.steps) == ((), 3.0, 1000)
+
+
+def test_few_labelled_rows_a_column_take_a_linear_capacity(discs):
+    plan = plan_of(discs)
+    assert (plan.coordinates, plan.capacity) == ("raw", "linear")
+    reason = plan.reasons["capacity"]
+    assert reason.rule == "rows-per-column"
+    assert reason.evidence == {"labelled rows per column": 18.0}
+
+
+def test_the_same_request_and_rows_give_the_same_plan_which_is_told_in_sentences():
+    world = make_circle(n_domains=6, n_per_domain=60, n_source_domains=3, seed=100)
+    first, again = plan_of(world), plan_of(world)
+    assert first == again
+    assert first == Plan.from_dict(json.loads(json.dumps(first.to_dict())))
+    assert all(sentence.endswith(".") for sentence in first.summary())
+    assert any(sentence.startswith("capacity is ") for sentence in first.summary())
+
+
 # --- files ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [CIDAClassifier, CIDARegressor])
-@pytest.mark.parametrize("mode", ["frame", "axes", "windows", False, True])
+@pytest.mark.parametrize("mode", ["moving-frame", "principal-axes", "windows", "raw", "learned"])
 def test_choices_come_back_with_the_same_bits(tmp_path, discs, kind, mode):
     model = fitted(discs, kind, coordinates=mode, discriminator="l2", lambda_d=0.5)
     model.save(tmp_path / "model.cida")
     again = load(tmp_path / "model.cida")
-    assert again.plan_ == model.plan_ == Plan(mode, (128, 128, 128), 0.5, 0.9)
-    assert again.plan_.index_mode is model.plan_.coordinates or isinstance(mode, str)
+    assert again.plan_ == model.plan_
+    plan = again.plan_
+    assert (plan.coordinates, plan.encoder_hidden) == (mode, (128, 128, 128))
+    assert (plan.lambda_d, plan.curriculum) == (0.5, 0.9)
+    assert plan.has_index_input == (mode != "raw")
+    assert plan.summary() == model.plan_.summary()
     for method in ("predict", "transform"):
         expected = getattr(model, method)(discs.x, domain_index=discs.u)
         assert np.array_equal(getattr(again, method)(discs.x, domain_index=discs.u), expected)
@@ -283,7 +372,10 @@ def test_what_was_chosen_comes_back_though_the_parameters_are_still_open(tmp_pat
     model = fitted(world)
     model.save(tmp_path / "model.cida")
     again = load(tmp_path / "model.cida")
-    assert again.plan_ == model.plan_ == Plan("axes", (128, 128, 128), 1.0, 0.0)
-    assert (again.coordinates, again.hidden, again.lambda_d) == ("auto", None, None)
+    assert again.plan_ == model.plan_
+    plan = again.plan_
+    assert (plan.coordinates, plan.encoder_hidden) == ("principal-axes", (128, 128, 128))
+    assert (plan.lambda_d, plan.curriculum) == (1.0, 0.0)
+    assert (again.coordinates, again.encoder_hidden, again.lambda_d) == ("auto", None, None)
     expected = model.predict_proba(world.x, domain_index=world.u)
     assert np.array_equal(again.predict_proba(world.x, domain_index=world.u), expected)

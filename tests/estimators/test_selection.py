@@ -8,8 +8,9 @@ from sklearn.base import clone
 from cida import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
 from cida.datasets import make_drifting_regression, make_hours, make_rotating_moons
 from cida.selection.validators import VALIDATORS, Validator
+from cida.training import Trainer
 
-QUICK = {"steps": 40, "coordinates": "raw", "random_state": 7}
+QUICK = {"capacity": "mlp", "steps": 40, "coordinates": "raw", "random_state": 7}
 
 
 def weights(model):
@@ -43,29 +44,29 @@ def world():
 class TestRestarts:
     def test_the_first_game_is_the_one_that_a_single_fit_plays(self, world):
         alone = fitted(world)
-        first = fitted(world, restarts=3, validator=Favourite(0))
+        first = fitted(world, n_restarts=3, validator=Favourite(0))
         assert alone.selection_ is None
-        assert first.selection_.selected_index == 0
+        assert first.selection_.kept == 0
         assert equal(weights(alone), weights(first))
 
     def test_the_run_that_the_validator_likes_best_is_kept(self, world):
-        kept = [weights(fitted(world, restarts=3, validator=Favourite(k))) for k in range(3)]
+        kept = [weights(fitted(world, n_restarts=3, validator=Favourite(k))) for k in range(3)]
         assert not equal(kept[0], kept[1])
         assert not equal(kept[1], kept[2])
 
     def test_what_was_said_of_each_game_is_told(self, world):
-        selection = fitted(world, restarts=3).selection_
-        assert selection.validator == "Consensus"
+        selection = fitted(world, n_restarts=3).selection_
+        assert selection.validator == "consensus"
         assert len(selection.scores) == 3
-        assert selection.selected_index in (0, int(np.argmax(selection.scores)))
+        assert selection.kept in (0, int(np.argmax(selection.scores)))
 
     def test_history_and_weights_are_of_the_same_game(self, world):
-        second = fitted(world, restarts=2, validator=Favourite(1))
-        first = fitted(world, restarts=2, validator=Favourite(0))
+        second = fitted(world, n_restarts=2, validator=Favourite(1))
+        first = fitted(world, n_restarts=2, validator=Favourite(0))
         assert second.history_[-1].losses != first.history_[-1].losses
 
     def test_the_same_seed_gives_the_same_model(self, world):
-        assert equal(weights(fitted(world, restarts=2)), weights(fitted(world, restarts=2)))
+        assert equal(weights(fitted(world, n_restarts=2)), weights(fitted(world, n_restarts=2)))
 
     def test_without_a_target_one_game_is_played(self, world):
         model = CIDAClassifier(**QUICK, n_restarts=4, discriminator=None)
@@ -78,13 +79,13 @@ class TestRestarts:
         assert len(model.selection_.scores) == 2
 
     def test_leave_range_out_plays_each_game_again(self, world):
-        scores = fitted(world, restarts=2, validator="leave-range-out").selection_.scores
+        scores = fitted(world, n_restarts=2, validator="leave-range-out").selection_.scores
         assert all(0 <= score <= 1 for score in scores)
 
     @pytest.mark.parametrize(
         ("settings", "words"),
         [
-            ({"n_restarts": 0}, "restarts must be a whole number of at least 1, got 0"),
+            ({"n_restarts": 0}, "n_restarts must be a whole number of at least 1, got 0"),
             ({"validator": "luck"}, "validator is 'luck'; known are consensus"),
         ],
     )
@@ -127,7 +128,7 @@ class TestExpectedAccuracy:
     @classmethod
     def found(cls):
         world = make_hours(n_samples=1500, seed=112)
-        model = CIDAClassifier(steps=400, random_state=0)
+        model = CIDAClassifier(capacity="mlp", steps=400, random_state=0)
         model.fit(world.x, world.training_labels, domain_index=world.u)
         with pytest.warns(CidaWarning, match="farther from the source"):
             cells = model.expected_score(world.x, world.training_labels, world.u)
@@ -149,28 +150,36 @@ class TestExpectedAccuracy:
             assert 0 <= cell.low <= cell.score <= cell.high <= 1
 
     def test_cells_far_from_the_source_are_not_checked(self, found):
-        checked = {cell.checked for cell in found[2]}
+        checked = {cell.is_within_calibration for cell in found[2]}
         assert checked == {True, False}
         for cell in found[2]:
             middle = (cell.lo + cell.hi) / 2
             away = min(abs(middle - 17) % 24, abs(9 - middle) % 24)
-            assert cell.checked == (away < 4) or abs(away - 4) < 2.5
+            assert cell.is_within_calibration == (away < 4) or abs(away - 4) < 2.5
 
     def test_the_model_itself_is_left_as_it_was(self, found):
         world, model, _ = found
         before = weights(model)
         with pytest.warns(CidaWarning):
-            model.expected_score(world.x, world.training_labels, world.u, bins=5)
+            model.expected_score(world.x, world.training_labels, world.u, n_bins=5)
         assert equal(before, weights(model))
 
     def test_the_second_training_is_as_long_as_the_first(self, monkeypatch):
         world = make_hours(n_samples=400, seed=113)
-        model = CIDAClassifier(random_state=0)
-        monkeypatch.setattr("cida.estimators.schedule._default_steps", lambda m, r, b: 30)
+        lengths = []
+        model = CIDAClassifier(capacity="mlp", random_state=0)
+        monkeypatch.setattr("cida.policy.FEW_ROWS_STEPS", 30)
+        monkeypatch.setattr("cida.policy.MAX_STEPS", 30)
         model.fit(world.x, world.training_labels, domain_index=world.u)
-        monkeypatch.setattr("cida.estimators.schedule._default_steps", lambda m, r, b: 1 / 0)
+        monkeypatch.setattr("cida.policy.FEW_ROWS_STEPS", 31)
+        monkeypatch.setattr("cida.policy.MAX_STEPS", 31)
+        run = Trainer.run
+        monkeypatch.setattr(
+            Trainer, "run", lambda t, *a: (lengths.append(t.config.steps), run(t, *a))[1]
+        )
         with pytest.warns(CidaWarning, match="farther from the source"):
             assert model.expected_score(world.x, world.training_labels, world.u)
+        assert lengths == [30]
 
     def test_a_model_without_an_index_is_refused(self):
         world = make_rotating_moons(n_samples=300, seed=111)
