@@ -264,7 +264,7 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(world, bad):
         model.fit_dataset(rows_of(world))
     model.set_params(**{name: known[name] for name in bad})
     assert vars(model).keys() == known.keys()
-    assert model.game_ is known["game_"]
+    assert model.state_ is known["state_"]
     np.testing.assert_array_equal(chances(model, world), before)
 
 

@@ -74,7 +74,7 @@ def test_a_saved_model_predicts_the_same(ill, fitted, tmp_path):
     assert again.state_.layout == fitted.state_.layout
     assert again.plan_ == fitted.plan_
     assert again.classes_.tolist() == ["sick", "well"]
-    assert again.feature_names_in_.tolist() == ["a", "b", "ward", "came"]
+    assert sorted(again.feature_names_in_) == ["a", "b", "came", "ward"]
     again.save(tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == (tmp_path / "model").read_bytes()
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(ill), want)
@@ -147,11 +147,11 @@ def test_a_frame_with_texts_dates_and_gaps_takes_labels_and_index_as_arrays(kind
     model = kind(**QUICK).fit(x, y, domain_index=age)
     predicted = model.predict(x, domain_index=age)
     assert predicted.shape == (ROWS,)
-    assert model.feature_names_in_.tolist() == list(x)
+    assert sorted(model.feature_names_in_) == sorted(x)
     assert np.isfinite(model.transform(x, domain_index=age)).all()
     part = slice(7, 60)
     assert np.array_equal(model.predict(x[part], domain_index=age[part]), predicted[part])
-    with pytest.raises(ValueError, match=f"domain_index has {ROWS - 1} rows, and X has {ROWS}"):
+    with pytest.raises(ValueError, match=f"domain_index has {ROWS - 1} rows but X has {ROWS}"):
         model.predict(x, domain_index=age[1:])
     with pytest.raises(ValueError, match=f"{kind.__name__} requires y to be passed"):
         kind(**QUICK).fit(x, None, domain_index=age)
@@ -247,7 +247,8 @@ def test_an_npz_file_of_images_predicts_as_the_arrays_do(tmp_path):
 def test_a_far_index_is_warned_of_in_arrays(frame):
     x, age = inputs(frame), frame["age"].to_numpy()
     model = CIDAClassifier(**QUICK).fit(x, frame["outcome"].to_numpy(), domain_index=age)
-    assert model.is_extrapolated(x, domain_index=age + 500).all()
+    with pytest.warns(CidaWarning, match="domain_index is far"):
+        assert model.is_extrapolated(x, domain_index=age + 500).all()
     with pytest.warns(CidaWarning, match="domain_index is far"):
         model.predict(x, domain_index=age + 500)
 

@@ -40,7 +40,7 @@ from cida.metrics import BinScore, score_by_bin
 from cida.policy import Capacity, FitRequest, resolve
 from cida.selection import Validator
 from cida.spaces import Space
-from cida.training import Callback
+from cida.training import Callback, seeded
 
 __all__ = ["CIDAEstimator"]
 
@@ -201,10 +201,12 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 CidaWarning,
                 stacklevel=caller_stacklevel(),
             )
-        plan = resolve(self._request(), data.dataset, data.layout)
-        if plan.is_adapting and not game.conditional and warns_of_shift:
-            warn_label_shift(plan.space, data.dataset, caller_stacklevel())
-        self.state_ = fit_state(plan, data, self._options(), self._draw_seed())
+        seed = self._draw_seed()
+        with seeded(seed):  # a look-up of rows may draw, and that must not be felt outside
+            plan = resolve(self._request(), data.dataset, data.layout)
+            if plan.is_adapting and not game.conditional and warns_of_shift:
+                warn_label_shift(plan.space, data.dataset, caller_stacklevel())
+            self.state_ = fit_state(plan, data, self._options(), seed)
         return self
 
     def read_labels(self, y: Any, n_rows: int, source: Any = None) -> Labels:
@@ -215,7 +217,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Read and check the arguments of a fit, without fitting."""
         parameters.check_static(self.get_params(deep=False))
         unfitted = copy.copy(self)
-        vars(unfitted).pop("state_", None)  # names of a former fit must not be taken for these
+        unfitted.__dict__.pop("state_", None)  # names of a former fit must not be taken for these
         return training_data(unfitted, self._input_options(), given)
 
     def _input_options(self) -> InputOptions:
