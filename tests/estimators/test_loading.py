@@ -88,7 +88,7 @@ def test_a_table_that_does_not_fit_is_told_in_one_sentence(folder, spoil, words)
 
 
 def test_what_is_no_table_is_told(folder):
-    with pytest.raises(TypeError, match="X is a list; give a pandas"):
+    with pytest.raises(ValueError, match="X is a list, and the model was fitted on a table; give"):
         cida.load(folder).predict([[1, 2]])
 
 

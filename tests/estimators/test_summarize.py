@@ -10,7 +10,6 @@ from torch import nn
 from cida import CIDAClassifier, CIDARegressor, CidaWarning, load
 from cida.data import IndexedDataset
 from cida.datasets import make_circle, make_irrelevant_index
-from cida.doctor.diagnose import Diagnosis
 from cida.doctor.fit_summary import FitSummary
 from cida.io.tensors import read_model_file
 
@@ -40,7 +39,7 @@ def test_a_finding_is_kept_and_warned_of_at_the_line_that_called_fit(weak):
     (finding,) = model.diagnoses_
     assert finding.code == "encoder-collapsed"
     (warning,) = caught
-    assert str(warning.message) == finding.summary()
+    assert str(warning.message) == str(finding)
     assert warning.filename == __file__
 
 
@@ -135,7 +134,7 @@ def test_rows_made_by_the_user_have_facts_too(world):
 def test_without_an_index_there_is_nothing_to_examine(kind, world):
     model = kind(**LONG).fit(world.x, world.y)
     assert model.diagnoses_ == []
-    assert not model.summary_.indexed
+    assert not model.summary_.has_index
     assert not model.summary_.is_complete
 
 
@@ -185,9 +184,10 @@ def test_the_header_alone_tells_the_facts_of_a_model_with_modules_of_ones_own(wo
     assert summary.has_custom_encoder
 
 
-def test_a_finding_reads_as_one_warning():
-    finding = Diagnosis("not-converged", "It was not done.", "Raise steps from 1 to 2.")
-    assert finding.summary() == "not-converged: It was not done. Raise steps from 1 to 2."
+def test_a_finding_reads_as_one_warning(weak):
+    (finding,) = weak[0].diagnoses_
+    found, change = finding.describe_evidence(), finding.describe_suggestion()
+    assert str(finding) == f"encoder-collapsed: {found} {change}"
 
 
 def test_a_fit_that_is_repeated_has_the_same_facts(world):

@@ -63,7 +63,13 @@ class TableFormat:
 
     def _check_columns(self, table: TableSource) -> None:
         required = self.required_columns
-        lost = [n for n in required if n not in table.column_names or n in table.unreadable]
+        for name in required:
+            if name in table.unreadable:
+                raise ValueError(
+                    f"{table.path} cannot be read in column {name}: {table.unreadable[name]}; give "
+                    "it as in the fit."
+                )
+        lost = [name for name in required if name not in table.column_names]
         if not lost:
             return
         others = [name for name in table.column_names if name not in required]
