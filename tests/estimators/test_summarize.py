@@ -30,7 +30,7 @@ def fit(model, world, **more):
 def weak(world):
     """A model in which everything decays to nothing, and its warnings."""
     with pytest.warns(CidaWarning) as caught:
-        model = fit(CIDAClassifier(weight_decay=200.0, **LONG), world)
+        model = fit(CIDAClassifier(coordinates="raw", weight_decay=200.0, **LONG), world)
     return model, caught
 
 

@@ -205,7 +205,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         with seeded(seed):  # a look-up of rows may draw, and that must not be felt outside
             plan = resolve(self._request(), data.dataset, data.layout)
             if plan.is_adapting and not game.conditional and warns_of_shift:
-                warn_label_shift(plan.space, data.dataset, caller_stacklevel())
+                warn_label_shift(plan.space, data.dataset, caller_stacklevel() + 1)
             self.state_ = fit_state(plan, data, self._options(), seed)
         return self
 
