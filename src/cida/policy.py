@@ -215,7 +215,7 @@ def resolve(request: FitRequest, dataset: IndexedDataset, layout: RowLayout) -> 
     defaults = LINEAR_SETTINGS if capacity == "linear" else MLP_SETTINGS
     settings = {**defaults, **_steps_and_batches(request, dataset, layout, coordinates, capacity)}
     head, reasons["head"] = _resolve_head(request, dataset)
-    if "lambda_d" not in settings:
+    if "lambda_d" not in settings or not game.uses_head:
         settings["lambda_d"] = game.default_lambda
         reasons["lambda_d"] = Reason("game-default")
     if "curriculum" not in settings:
