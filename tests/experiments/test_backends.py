@@ -164,7 +164,7 @@ def test_a_folder_that_workers_do_not_share_is_told(worker, tmp_path, monkeypatc
 
 
 def test_a_worker_with_another_version_is_told_before_the_first_run(worker, tmp_path, monkeypatch):
-    monkeypatch.setattr("cida.estimators.saving.__version__", "99.0")
+    monkeypatch.setattr("cida.estimators.model_file.__version__", "99.0")
     tasks = tasks_in(tmp_path)
     with pytest.raises(
         CommandError, match=r"worker at tcp://.* has cida .*, here is 99.0; install"
