@@ -8,7 +8,7 @@ tells them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 import torch
@@ -29,7 +29,7 @@ from cida.plan_summary import RULE_TEXTS, describe_value
 from cida.spaces import Periodic, Space, make_line_space, space_from_dict
 from cida.spaces.space_fit import fit_space
 
-__all__ = ["Capacity", "FitRequest", "Plan", "Reason", "choose_space", "resolve"]
+__all__ = ["Capacity", "FitRequest", "Plan", "Reason", "choose_space", "resolve", "restore_head"]
 
 Capacity = Literal["linear", "mlp"]
 
@@ -241,6 +241,19 @@ def resolve(request: FitRequest, dataset: IndexedDataset, layout: RowLayout) -> 
         reasons=reasons,
         **settings,
     )
+
+
+def restore_head(plan: Plan, request: FitRequest, dataset: IndexedDataset) -> Plan:
+    """Return the plan with the head that a model file leaves out, for the rows of the fit."""
+    if not plan.is_adapting or plan.head is not None:
+        return plan
+    head, _ = _resolve_head(request, dataset)
+    if head is None:
+        raise ValueError(
+            "discriminator was one of your own and is not stored in the file, but a second "
+            "training needs it; pass it again: load(path, discriminator=...)."
+        )
+    return replace(plan, head=head)
 
 
 # --- the index -----------------------------------------------------------------------------------

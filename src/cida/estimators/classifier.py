@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from sklearn.base import ClassifierMixin
@@ -15,6 +15,7 @@ from cida.estimators.base import CIDAEstimator
 from cida.estimators.expected_accuracy import estimate_accuracy, warn_beyond_calibration
 from cida.estimators.labels import ClassLabels
 from cida.estimators.validation import FitArguments, TrainingData, dataset_training_data
+from cida.policy import restore_head
 from cida.selection import ExpectedScore
 
 __all__ = ["CIDAClassifier"]
@@ -309,5 +310,6 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
             One for each cell with enough target rows.
         """
         self._indexed("given", "look along")
-        state, options = self.state_, self._options()
+        plan = restore_head(self.state_.plan, self._request(), data.dataset)
+        state, options = replace(self.state_, plan=plan), self._options()
         return estimate_accuracy(state, options, data, self._draw_seed(), n_bins)

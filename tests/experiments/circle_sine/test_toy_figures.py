@@ -32,7 +32,7 @@ class Said:
 
 def outcome(world, method, seed, predicted):
     right = predicted == world.y
-    cells = [{"accuracy": float(right[world.u == v].mean())} for v in np.unique(world.u)]
+    cells = [{"score": float(right[world.u == v].mean())} for v in np.unique(world.u)]
     target = float(right[~world.source].mean())
     row = RunResult(method, seed, 1.0, target, float(right.mean()), cells, 1.0)
     return CompletedRun(Recipe(method, method.upper()), row, Said(predicted), [])

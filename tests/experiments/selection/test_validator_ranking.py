@@ -64,14 +64,15 @@ class TestBank:
 
     def test_rows_held_out_are_source_rows_whose_labels_are_not_trained_on(self):
         sample = TASK_SPECS["selection/moons"].draw_data(113, "clean")
-        assert sample.held.any()
-        assert (sample.held & ~sample.rows.labelled).sum() == 0
-        assert not (sample.trained.labelled & sample.held).any()
+        held = sample.held_out_mask
+        assert held.any()
+        assert (held & ~sample.dataset.labelled).sum() == 0
+        assert not (sample.training_dataset.labelled & held).any()
 
     def test_digits_are_scored_on_target_angles_with_their_own_truth(self):
         sample = TASK_SPECS["selection/rotating-digits"].draw_data(113, "development")
-        assert sample.scored.u.min() > 45
-        shares = np.bincount(sample.scored.y, minlength=10) / len(sample.scored.y)
+        assert sample.scored_rows.u.min() > 45
+        shares = np.bincount(sample.scored_rows.y, minlength=10) / len(sample.scored_rows.y)
         assert shares.min() > 0.05
 
     def test_runs_are_judged_by_every_validator_and_files_are_written(self, tmp_path):
@@ -82,7 +83,7 @@ class TestBank:
         (found,) = words["groups"]
         assert set(found["scores"]) == set(VALIDATORS)
         assert len(found["truth"]) == 3
-        assert found["foretold"]
+        assert found["expected_cells"]
         text = (tmp_path / "table.md").read_text()
         assert "consensus (default)" in text
         assert (tmp_path / "report.html").stat().st_size > 10_000

@@ -222,7 +222,7 @@ SELECTION_PROTOCOLS = {
     "out, are scored",
 }
 # As in the paper u is an input of the encoder: runs come out good and bad.
-POINT_SETTINGS: MethodSettings = {"coordinates": "learned", "steps": 2000}
+POINT_SETTINGS: MethodSettings = {"coordinates": "learned", "capacity": "mlp", "steps": 2000}
 IMAGE_SETTINGS: MethodSettings = {**DIGITS_SETTINGS, "steps": 600}
 
 
