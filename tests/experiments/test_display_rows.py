@@ -72,4 +72,4 @@ def test_truth_is_the_label_that_scores_count(tmp_path):
     model, sample, view = trained("selection/hours", "l2-0.2")
     right = view.predicted.argmax(1) == view.truth
     target = ~view.source
-    assert right[target].mean() == pytest.approx(sample.right(model).mean(), abs=0.03)
+    assert right[target].mean() == pytest.approx(sample.predict_correctness(model).mean(), abs=0.03)

@@ -51,18 +51,19 @@ def test_all_files_are_written(whole):
 
 def test_results_json_has_the_contracted_fields(whole):
     words = results(whole)
-    assert {name: words[name] for name in ("schema", "benchmark", "preset", "metric")} == {
-        "schema": 1, "benchmark": "sine", "preset": "best", "metric": "accuracy",
+    assert {name: words[name] for name in ("schema", "benchmark", "preset")} == {
+        "schema": 1, "benchmark": "sine", "preset": "best",
     }  # fmt: skip
-    assert words["simulated"] is False
+    assert words["is_simulated"] is False
     assert "fresh" in words["protocol"]
     made = [(row["method"], row["seed"]) for row in words["rows"]]
     assert made == [(m, s) for m in ("source-only", "histogram") for s in (0, 1)]
     for row in words["rows"]:
         assert set(row) == {
             "method", "seed", "source_score", "target_score", "all_score", "by_index",
-            "seconds", "fresh",
+            "seconds", "fresh", "metric", "role",
         }  # fmt: skip
+        assert row["metric"] == "accuracy"
         for scores in (row, row["fresh"]):
             cells = [cell["score"] for cell in scores["by_index"]]
             assert sum(cells[:5]) / 5 == pytest.approx(scores["source_score"])
@@ -136,14 +137,14 @@ def test_a_run_that_fails_is_named_the_others_are_kept_and_the_exit_code_is_1(
 ):
     from cida.experiments.jobs import Job
 
-    play = Job.run
+    run = Job.run
 
     def fails(task):
         if (task.method, task.seed) == ("histogram", 1):
             raise FloatingPointError("the loss is NaN.")
-        return play(task)
+        return run(task)
 
-    monkeypatch.setattr(Job, "play", fails)
+    monkeypatch.setattr(Job, "run", fails)
     assert reproduce(tmp_path, "--no-figures") == 1
     assert "histogram, seed 1 failed: the loss is NaN." in capsys.readouterr().out
     assert len(results(tmp_path)["rows"]) == 3

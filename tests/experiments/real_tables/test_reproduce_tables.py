@@ -44,7 +44,7 @@ def test_all_files_are_written(whole):
 def test_results_json_has_the_contracted_fields(whole):
     words = words_of(whole)
     assert (words["schema"], words["benchmark"], words["preset"]) == (1, "nhanes", "best")
-    assert words["simulated"] is False
+    assert words["is_simulated"] is False
     assert words["protocol"].startswith("clean: one half of the target rows is scored")
     assert [row["method"] for row in words["rows"]] == METHODS
     for row in words["rows"]:

@@ -138,8 +138,8 @@ def test_the_papers_preset_is_the_papers_and_nothing_added():
     for recipe in build_recipes(SLEEP_INTRA[0], "paper").values():
         model = recipe.build_model(seed=0)
         assert (model.learning_rate, model.lambda_d) == (1e-4, 2.0)
-        assert (model.schedule, model.averaging, model.curriculum) == ("constant", 0.0, 0.0)
-        assert (model.ceiling, model.balance_bins) == (False, 1)
+        assert (model.schedule, model.ema_decay, model.curriculum) == ("constant", 0.0, 0.0)
+        assert (model.ceiling, model.n_balance_bins) == (False, 1)
         assert recipe.networks.width == 1
 
 
