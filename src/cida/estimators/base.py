@@ -145,9 +145,8 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self
             The fitted estimator; a fit that fails leaves it as it was.
         """
-        return self.fit_data(
-            self.read_training_data(FitArguments(X, y, domain_index, source, sample_weight))
-        )
+        given = FitArguments(X, y, domain_index, source, sample_weight)
+        return self.fit_data(self.read_training_data(given))
 
     def fit_dataset(self, dataset: IndexedDataset) -> Self:
         """Fit on an `IndexedDataset` as it is: rows made on the fly, or larger than memory.
@@ -169,10 +168,8 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"class_weight is {self.class_weight!r}, which fit_dataset does not read; give "
                 "the data set's rows their weight."
             )
-        return self.fit_data(
-            dataset_training_data(dataset, self._is_classifier, self.encoder is not None),
-            warns_of_shift=False,
-        )
+        data = dataset_training_data(dataset, self._is_classifier, self.encoder is not None)
+        return self.fit_data(data, warns_of_shift=False)
 
     def fit_data(self, data: TrainingData, warns_of_shift: bool = True) -> Self:
         """Fit on data that was read and checked already.
