@@ -146,9 +146,12 @@ def test_the_papers_preset_is_the_papers_and_nothing_added():
 def test_all_norms_follow_the_index_but_those_of_source_only_and_of_the_paper():
     for benchmark in (*SLEEP_INTRA, *SLEEP_CROSS, *SLEEP_MULTI):
         best = build_recipes(benchmark, "best")
-        assert [m for m, recipe in best.items() if not recipe.networks.follow] == ["source-only"]
+        assert [m for m, recipe in best.items() if not recipe.networks.norm_follows_index] == [
+            "source-only"
+        ]
         assert len({recipe.networks.width for recipe in best.values()}) == 1
         assert best["source-only"].settings == best["source-only-along"].settings
         assert not any(
-            recipe.networks.follow for recipe in build_recipes(benchmark, "paper").values()
+            recipe.networks.norm_follows_index
+            for recipe in build_recipes(benchmark, "paper").values()
         )
