@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from cida import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
 from cida.datasets import make_drifting_regression, make_hours, make_rotating_moons
+from cida.discriminators import Histogram
 from cida.selection.validators import VALIDATORS, Validator
 from cida.training import Trainer
 
@@ -180,6 +181,27 @@ class TestExpectedAccuracy:
         with pytest.warns(CidaWarning, match="farther from the source"):
             assert model.expected_score(world.x, world.training_labels, world.u)
         assert lengths == [30]
+
+    @pytest.mark.filterwarnings("ignore::cida.CidaWarning")  # of cells far from the source
+    @pytest.mark.parametrize("discriminator", ["auto", "l2"])
+    def test_a_loaded_model_expects_the_same(self, discriminator, tmp_path):
+        world = make_hours(n_samples=400, seed=113)
+        given = (world.x, world.training_labels, world.u)
+        model = fitted(world, discriminator=discriminator, steps=20)
+        model.save(tmp_path / "model")
+        loaded = CIDAClassifier.load(tmp_path / "model")
+        assert loaded.expected_score(*given) == model.expected_score(*given)
+
+    @pytest.mark.filterwarnings("ignore::cida.CidaWarning")
+    def test_a_loaded_model_asks_for_the_discriminator_that_its_file_does_not_hold(self, tmp_path):
+        class OwnHead(Histogram):
+            pass
+
+        world = make_hours(n_samples=400, seed=113)
+        given = (world.x, world.training_labels, world.u)
+        fitted(world, discriminator=OwnHead(bins=5), steps=5).save(tmp_path / "model")
+        with pytest.raises(ValueError, match="pass it again: load"):
+            CIDAClassifier.load(tmp_path / "model").expected_score(*given)
 
     def test_a_model_without_an_index_is_refused(self):
         world = make_rotating_moons(n_samples=300, seed=111)

@@ -48,7 +48,7 @@ def test_results_json_names_the_protocol_and_has_eight_intervals(whole):
     assert (words["schema"], words["benchmark"], words["preset"]) == (1, "rotating-digits", "best")
     assert words["protocol"].startswith("clean: ")
     assert "test digits" in words["protocol"]
-    assert words["simulated"] is False
+    assert words["is_simulated"] is False
     assert [(row["method"], row["seed"]) for row in words["rows"]] == [
         ("source-only", 0), ("histogram", 0),
     ]  # fmt: skip

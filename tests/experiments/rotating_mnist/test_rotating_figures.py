@@ -89,9 +89,7 @@ def test_an_encoder_without_a_transformer_has_no_angle_to_draw(runs, tmp_path):
 
 
 def scored(method, seed, accuracies):
-    cells = [
-        {"lo": 45.0 * i, "hi": 45.0 * (i + 1), "accuracy": a} for i, a in enumerate(accuracies)
-    ]
+    cells = [{"lo": 45.0 * i, "hi": 45.0 * (i + 1), "score": a} for i, a in enumerate(accuracies)]
     target = float(np.mean(accuracies[1:]))
     row = RunResult(method, seed, accuracies[0], target, float(np.mean(accuracies)), cells, 1.0)
     return CompletedRun(Recipe(method, method.upper()), row, None, [])

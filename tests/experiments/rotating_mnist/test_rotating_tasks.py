@@ -48,7 +48,7 @@ def tiny(sample, count=80):
     """The same with a few digits of each kind."""
     few = torch.arange(count)
     return replace(
-        sample, train_digits=sample.train_digits[few], scored_digits=sample.scored_digits[few]
+        sample, training_digits=sample.training_digits[few], scored_digits=sample.scored_digits[few]
     )
 
 
@@ -56,48 +56,50 @@ def tiny(sample, count=80):
 
 
 def test_the_clean_protocol_scores_other_digits_than_it_trains_on():
-    sample, whole = drawn(), drawn(protocol="paper").train_digits
+    sample, whole = drawn(), drawn(protocol="paper").training_digits
     assert len(sample.scored_digits) == 500
     # Together they are all digits, each as often as it is there: none is on both sides.
-    assert pictures(sample.train_digits, sample.scored_digits) == pictures(whole)
-    assert not pictures(sample.train_digits) & pictures(sample.scored_digits)
+    assert pictures(sample.training_digits, sample.scored_digits) == pictures(whole)
+    assert not pictures(sample.training_digits) & pictures(sample.scored_digits)
 
 
 def test_development_holds_digits_out_of_the_training_set_alone():
     clean, development = drawn(), drawn(protocol="development")
-    both = pictures(development.train_digits, development.scored_digits)
-    assert both == pictures(clean.train_digits)
-    assert not pictures(development.train_digits) & pictures(development.scored_digits)
+    both = pictures(development.training_digits, development.scored_digits)
+    assert both == pictures(clean.training_digits)
+    assert not pictures(development.training_digits) & pictures(development.scored_digits)
     assert not both & pictures(clean.scored_digits)
 
 
 def test_every_seed_scores_the_same_digits_at_the_same_angles():
     for protocol in ("clean", "development"):
-        first, second = (drawn(seed, protocol).scored() for seed in (0, 1))
+        first, second = (drawn(seed, protocol).scored_dataset() for seed in (0, 1))
         assert torch.equal(first.u, second.u)
         assert torch.equal(first.images, second.images)
         assert torch.equal(first.x, second.x)
         # Yet each trains on a source of its own.
-        halves = [drawn(seed, protocol).rows() for seed in (0, 1)]
+        halves = [drawn(seed, protocol).training_dataset() for seed in (0, 1)]
         assert not torch.equal(halves[0].x, halves[1].x)
 
 
 def test_scoring_angles_are_none_that_are_trained_on():
     sample = drawn()
-    assert not set(sample.scored().u.flatten().tolist()) & set(sample.rows().u.flatten().tolist())
+    assert not set(sample.scored_dataset().u.flatten().tolist()) & set(
+        sample.training_dataset().u.flatten().tolist()
+    )
 
 
 def test_the_papers_protocol_scores_the_very_images_that_it_trains_on():
     sample = tiny(drawn(seed=3, protocol="paper"))
-    trained, scored = sample.rows(), sample.scored()
+    trained, scored = sample.training_dataset(), sample.scored_dataset()
     every = torch.arange(len(trained))
     assert torch.equal(trained.u, scored.u)
     assert torch.equal(trained[every].x, scored[every].x)
-    assert not torch.equal(trained.u, replace(sample, seed=4).rows().u)
+    assert not torch.equal(trained.u, replace(sample, seed=4).training_dataset().u)
 
 
 def test_images_have_a_frame_so_that_no_turn_cuts_a_corner_off():
-    digits = drawn(protocol="paper").train_digits
+    digits = drawn(protocol="paper").training_digits
     assert digits.images.shape == (1797, 1, 12, 12)
     assert digits.images.dtype == torch.uint8
     inside = digits.images[:, :, 2:-2, 2:-2]
@@ -105,7 +107,7 @@ def test_images_have_a_frame_so_that_no_turn_cuts_a_corner_off():
     assert inside.max() == 255
     # The farthest corner of a pixel is sqrt(2) 4 from the middle, and the frame's edge is 6.
     sample = tiny(drawn())
-    scored = sample.scored()
+    scored = sample.scored_dataset()
     mass = scored[torch.arange(len(scored))].x.sum((1, 2, 3)).view(8, -1)
     upright = (sample.scored_digits.images.float() / 255).sum((1, 2, 3))
     assert (mass / upright - 1).abs().max() < 0.05
@@ -114,12 +116,12 @@ def test_images_have_a_frame_so_that_no_turn_cuts_a_corner_off():
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_only_an_oracle_is_given_target_labels(protocol):
     sample = drawn(protocol=protocol)
-    rows, oracle = sample.rows(), sample.rows(oracle=True)
+    rows, oracle = sample.training_dataset(), sample.training_dataset(oracle=True)
     assert not rows.y[~rows.labelled].any()
     assert (rows.u[rows.labelled] < 45).all()
     assert (rows.u[~rows.labelled] >= 45).all()
     assert oracle.labelled.all()
-    assert torch.equal(oracle.y, sample.train_digits.labels[oracle.x])
+    assert torch.equal(oracle.y, sample.training_digits.labels[oracle.x])
 
 
 def test_equal_draws_have_equal_fingerprints_and_others_do_not():
@@ -130,8 +132,8 @@ def test_equal_draws_have_equal_fingerprints_and_others_do_not():
 
 def test_other_source_labels_have_another_fingerprint():
     sample = tiny(drawn())
-    digits = sample.train_digits
-    other = replace(sample, train_digits=Digits(digits.images, (digits.labels + 1) % 10))
+    digits = sample.training_digits
+    other = replace(sample, training_digits=Digits(digits.images, (digits.labels + 1) % 10))
     assert other.fingerprint() != sample.fingerprint()
 
 
@@ -208,12 +210,12 @@ def test_every_method_runs_and_its_row_is_whole(method, tmp_path):
 @pytest.mark.parametrize("method", ["adda", "dann-merged", "cdann", "cida", "histogram", "oracle"])
 def test_a_run_never_reads_a_target_label(method, tmp_path):
     sample = tiny(drawn(), 300)
-    rows = sample.rows()
-    digits = sample.train_digits
+    rows = sample.training_dataset()
+    digits = sample.training_digits
     target = rows.x[~rows.labelled].unique()
     labels = digits.labels.clone()
     labels[target] = (labels[target] + 3) % 10
-    poisoned = replace(sample, train_digits=Digits(digits.images, labels))
+    poisoned = replace(sample, training_digits=Digits(digits.images, labels))
     weights = []
     for name, data in {"clean": sample, "poisoned": poisoned}.items():
         run_recipe(recipe_of(method), data, 0, tmp_path / name)
@@ -237,7 +239,7 @@ def test_the_same_task_is_known_again_and_no_other(tmp_path):
     assert task.find_finished_result() == row
     for change in (
         {"protocol": "development"}, {"protocol": "paper"}, {"method": "oracle"}, {"seed": 1},
-        {"steps": 4}, {"steps": None}, {"benchmark": "sine"}, {"folder": tmp_path / "other"},
+        {"steps": 4}, {"steps": None}, {"task_name": "sine"}, {"folder": tmp_path / "other"},
     ):  # fmt: skip
         assert replace(task, **change).find_finished_result() is None, change
     for preset in ROTATING_DIGITS.presets.keys() - {"best"}:
@@ -317,7 +319,7 @@ def test_a_preset_names_a_protocol_that_there_is_and_changes_methods_that_there_
 ):
     chosen = benchmark.presets[preset]
     assert chosen.protocol in benchmark.protocols
-    assert set(chosen.of_method) <= set(benchmark.methods)
+    assert set(chosen.method_settings) <= set(benchmark.methods)
     found = build_recipes(benchmark, preset)
     assert tuple(found) == METHODS
     assert [name for name, recipe in found.items() if recipe.oracle] == ["oracle"]
