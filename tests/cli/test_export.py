@@ -16,7 +16,6 @@ from cida.cli import main
 from cida.experiments.rotating_mnist.rotating_tasks import ROTATING_DIGITS
 from cida.experiments.runner import run_recipe
 from cida.experiments.spec import build_recipes
-from cida.io.tensors import read_model_file, write_model_file
 
 EQUAL = 1e-5
 
@@ -72,7 +71,7 @@ def test_a_table_goes_elsewhere_as_a_file_and_as_a_folder(table_run, tmp_path, c
     assert float(lines[0].split()[-1]) < EQUAL
     assert lines[1:] == [str(file), str(folder)]
     assert {path.name for path in folder.iterdir()} == {
-        "CITATION.cff", "README.md", "model-0.safetensors", "model.json", "run.json",
+        "CITATION.cff", "README.md", "model.safetensors", "model.json", "run.json",
     }  # fmt: skip
     frame = sensors(50, seed=101)
     feed = {name: frame[name].to_numpy(np.float64) for name in ("heat", "hour")}
@@ -107,19 +106,6 @@ def test_digits_go_elsewhere_without_their_networks(digits_run, tmp_path):
     card = (folder / "README.md").read_text()
     assert "# rotating-digits, " in card
     assert "for scoring alone" in card
-
-
-def test_networks_of_an_older_run_come_from_its_run_json(digits_run, tmp_path):
-    old = shutil.copytree(digits_run, tmp_path / "old")
-    tensors, header = read_model_file(old / "model.safetensors")
-    del header["networks"], header["format"]
-    write_model_file(old / "model.safetensors", tensors, header)
-    with pytest.raises(cida.ModelFileError, match="pass it again"):
-        cida.load(old)
-    assert main(["export", str(old), "--folder", str(tmp_path / "new")]) == 0
-    again, _ = read_model_file(tmp_path / "new/model.safetensors")
-    assert all((again[name] == tensors[name]).all() for name in tensors)
-    cida.load(tmp_path / "new")
 
 
 def test_one_object_for_programs(table_run, tmp_path, capsys):
@@ -167,7 +153,8 @@ def test_a_module_of_ones_own_is_told(tmp_path, capsys):
 def test_a_file_that_differs_from_torch_is_not_left_and_the_job_has_failed(
     table_run, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr("cida.export.onnx_export.MOST", -1.0)  # less than rounding
+    below_rounding = -1.0
+    monkeypatch.setattr("cida.export.onnx_export.MAX_PREDICTION_DIFFERENCE", below_rounding)
     told = refused(capsys, table_run, "--onnx", tmp_path / "model.onnx", code=1)
     assert "differ from the model's by up to" in told
     assert not list(tmp_path.iterdir())

@@ -1,11 +1,10 @@
 """Tables that are odd in one way: what a user is told."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 
+import cida
 from cida.cli import main
 
 ROWS = 300
@@ -52,8 +51,7 @@ def test_decimal_commas_are_told(frame, tmp_path, capsys):
 def test_a_tsv_file_has_tabs_whatever_its_names_hold(frame, tmp_path):
     frame.rename(columns={"x": "x, cm"}).to_csv(tmp_path / "a.tsv", index=False, sep="\t")
     assert fit(tmp_path / "a.tsv", tmp_path / "run") == 0
-    columns = json.loads((tmp_path / "run/run.json").read_text())["table"]["schema"]["columns"]
-    assert {column["name"] for column in columns} == {"x, cm", "z"}
+    assert set(cida.load(tmp_path / "run").state_.table.schema.names) == {"x, cm", "z"}
 
 
 def test_a_date_column_may_be_empty_in_the_rows_to_predict(frame, tmp_path, capsys):
@@ -131,7 +129,7 @@ def test_ctrl_c_says_that_nothing_was_written(frame, tmp_path, capsys, monkeypat
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cida.estimators.table.TableModel.fit", stop)
+    monkeypatch.setattr("cida.estimators.base.fit_state", stop)
     assert fit(tmp_path / "a.csv", tmp_path / "run") == 1
     assert "nothing was written" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

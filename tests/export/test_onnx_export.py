@@ -175,12 +175,12 @@ def test_onnxruntime_predicts_what_torch_predicts_for_one_row_and_for_a_thousand
             assert (found["label"] == model.predict(x, domain_index=u))[sure].all()
         elif isinstance(settings.get("encoder"), GaussianEncoder):
             want, std = model.predict(x, domain_index=u, return_std=True)
-            assert np.abs(found["prediction"] - want).max() < EQUAL * model._y_scale
-            assert np.abs(found["deviation"] - std).max() < EQUAL * model._y_scale
+            assert np.abs(found["prediction"] - want).max() < EQUAL * model.state_.labels.scale
+            assert np.abs(found["deviation"] - std).max() < EQUAL * model.state_.labels.scale
         else:
             want = model.predict(x, domain_index=u)
             assert set(found) == {"prediction"}
-            assert np.abs(found["prediction"] - want).max() < EQUAL * model._y_scale
+            assert np.abs(found["prediction"] - want).max() < EQUAL * model.state_.labels.scale
 
 
 def test_a_model_without_an_index_takes_x_alone_and_labels_keep_their_type(tmp_path):

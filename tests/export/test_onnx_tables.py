@@ -1,18 +1,22 @@
 """Models of tables as ONNX files: an input for each column, texts, holes and dates as they are."""
 
+import warnings
+
 import numpy as np
 import onnxruntime
 import pandas as pd
-import pyarrow as pa
 import pytest
-from cida.estimators.table import TableModel, encode_rows, hold_out
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cida import CIDAClassifier, CIDARegressor, CidaWarning, Line, Periodic, Product
+from cida.estimators.validation import FitArguments
 from cida.export.onnx_export import export_onnx
 from cida.export.onnx_graph import MAX_ABS_SCALED_VALUE
 from cida.export.signature import build_onnx_inputs
-from cida.tables import ColumnRoles, open_table, read_table, schema
+from cida.tables import schema
+
+pytestmark = pytest.mark.filterwarnings("ignore::cida.CidaWarning")
 
 EQUAL = 1e-5
 EPOCH = pd.Timestamp("1970-01-01")
@@ -43,20 +47,13 @@ def farm(rows, seed):
     return frame
 
 
-def fit(folder, question, seeds):
+def fit(folder, model, label, index, drop):
     farm(400, seed=100).to_csv(folder / "farm.csv", index=False)
-    data = read_table(open_table(folder / "farm.csv"), question)
-    rows, held = encode_rows(data, folder / "rows"), hold_out(data, 100)
-    chosen = {"steps": 20, "discriminator": "histogram"}
-    return TableModel.fit(data, rows, held, chosen, seeds, lambda seed: nothing())
+    given = FitArguments(folder / "farm.csv", label, index, drop=drop)
+    return model.fit_data(model.read_training_data(given))
 
 
-class nothing:
-    def __enter__(self):
-        return ()
-
-    def __exit__(self, *error):
-        return None
+BRIEF = {"steps": 20, "discriminator": "histogram", "capacity": "mlp", "random_state": 100}
 
 
 def cells(frame, inputs):
@@ -73,16 +70,14 @@ def cells(frame, inputs):
     return feed
 
 
-def torch_says(model, frame):
-    return model.predict(*model.read_batch(pa.RecordBatch.from_pandas(frame, preserve_index=False)))
-
-
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory):
     """Two models of classes along a date and an hour that wraps round, and their file."""
     folder = tmp_path_factory.mktemp("faults")
-    question = ColumnRoles("fault", ("day", "hour"), {"hour": 24.0}, ("yield",))
-    model = fit(folder, question, seeds=(100, 101))
+    model = CIDAClassifier(**BRIEF, space=Product([Line(), Periodic(24)]), n_members=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)
+        fit(folder, model, "fault", ("day", "hour"), drop=("yield",))
     assert export_onnx(model, folder / "faults.onnx") < EQUAL
     return model, onnxruntime.InferenceSession(folder / "faults.onnx")
 
@@ -92,11 +87,11 @@ def test_a_file_predicts_what_the_mean_of_the_models_predicts(faults, rows):
     model, session = faults
     frame = farm(rows, seed=200 + rows)
     probability, label = session.run(
-        ["probabilities", "label"], cells(frame, build_onnx_inputs(model))
+        ["probabilities", "label"], cells(frame, build_onnx_inputs(model.state_))
     )
-    want = torch_says(model, frame)
+    want = model.predict_proba(frame)
     assert np.abs(probability - want).max() < EQUAL
-    assert (label == np.array(model.classes, dtype=object)[want.argmax(1)]).all()
+    assert (label == model.classes_.astype(object)[want.argmax(1)]).all()
 
 
 def test_inputs_have_the_names_of_columns_but_where_an_output_has_it(faults):
@@ -130,26 +125,25 @@ def test_any_row_with_any_holes_is_predicted_alike(faults, rows):
     model, session = faults
     frame = pd.DataFrame(rows)
     feed = {}
-    for one in build_onnx_inputs(model):
+    for one in build_onnx_inputs(model.state_):
         kind = object if one.kind == "category" else np.float64
         feed[one.name] = frame[one.column].to_numpy(kind)
     for name in ("since", "day"):
         frame[name] = EPOCH + pd.to_timedelta(frame[name], "D")
     frame["dry"] = frame["dry"].map({0.0: False, 1.0: True}).astype("boolean")
     found = session.run(["probabilities"], feed)[0]
-    assert np.abs(found - torch_says(model, frame)).max() < EQUAL
+    assert np.abs(found - model.predict_proba(frame)).max() < EQUAL
 
 
 def test_a_regression_is_in_the_units_of_the_label(tmp_path):
     drop = ("fault", "hour", "soil type", "since")
-    question = ColumnRoles("yield", ("day",), {}, drop, regression=True)
-    model = fit(tmp_path, question, seeds=(100,))
+    model = fit(tmp_path, CIDARegressor(**BRIEF), "yield", "day", drop)
     assert export_onnx(model, tmp_path / "yield.onnx") < EQUAL
     frame = farm(300, seed=300)
     session = onnxruntime.InferenceSession(tmp_path / "yield.onnx")
-    found = session.run(["prediction"], cells(frame, build_onnx_inputs(model)))[0]
-    want = torch_says(model, frame)[:, 0]
-    assert np.abs(found - want).max() < EQUAL * model.scale
+    found = session.run(["prediction"], cells(frame, build_onnx_inputs(model.state_)))[0]
+    want = model.predict(frame)
+    assert np.abs(found - want).max() < EQUAL * model.state_.labels.scale
     assert 4e4 < found.mean() < 1.2e5
 
 
@@ -158,13 +152,11 @@ def test_images_of_a_user_are_scaled_inside_the_file(tmp_path):
     x, u = rng.normal(100, 20, (80, 8, 8)).astype(np.float32), rng.uniform(0, 10, 80)
     y = np.where(u > 5, -1, (x.mean((1, 2)) > 100).astype(int))
     np.savez(tmp_path / "images.npz", X=x, y=y, u=u)
-    data = read_table(open_table(tmp_path / "images.npz"), ColumnRoles("y", ("u",)))
-    rows, held = encode_rows(data, tmp_path / "rows"), hold_out(data, 100)
-    model = TableModel.fit(data, rows, held, {"steps": 3}, (100,), lambda seed: nothing())
+    model = CIDAClassifier(steps=3, random_state=100).fit(tmp_path / "images.npz")
     assert export_onnx(model, tmp_path / "images.onnx") < EQUAL
     session = onnxruntime.InferenceSession(tmp_path / "images.onnx")
     found = session.run(["probabilities"], {"X": x[:, None], "u": u})[0]
-    assert np.abs(found - model.predict(model.scale_rows(x), u[:, None])).max() < EQUAL
+    assert np.abs(found - model.predict_proba(tmp_path / "images.npz")).max() < EQUAL
 
 
 def test_numbers_are_clipped_where_the_schema_clips_them():

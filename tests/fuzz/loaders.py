@@ -23,6 +23,7 @@ from cida.experiments.sleep.studies import INDEX_NAMES
 from cida.export.export_folder import export_folder
 from cida.report import Manifest, read_runs, render_report
 from cida.runs.records import Origin
+from cida.runs.result_table import ResultTable
 from cida.tables import ColumnRoles, map_rows, open_table, read_table
 
 ROWS = 60
@@ -218,7 +219,7 @@ def load_model_folder(folder, rng, home):
 def run_folders(home):
     found = folders(home)
     story = Manifest(["."], "cida demo", "training points", sentences=["So it is."],
-                  tables={"More": [{"method": "a", "accuracy": "**1**"}]},
+                  tables={"More": ResultTable.of([{"method": "a", "accuracy": 1.0}])},
                   figures={"A title": "picture.svg"})  # fmt: skip
     story.save(home)
     found[1]["manifest.json"] = (home / "manifest.json").read_bytes()

@@ -16,6 +16,7 @@ from cida.cli.fit_lines import rows_words
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
 from cida.estimators.loading import load
+from cida.estimators.prediction_inputs import iter_table_rows
 from cida.tables import TableFormat, TableSource, open_table, open_writer
 from cida.tables.writer import check_output_suffix
 
@@ -39,7 +40,8 @@ def predict_table(run: Path, data: Path, out: Path, console: Console) -> dict[st
     unknown_categories: Counter[str] = Counter()
     n_rows = n_extrapolated = 0
     with open_writer(out) as write:
-        for x, index, batch in table.iter_rows(source):
+        for x, index, batch in iter_table_rows(state, source):
+            assert index is not None  # the table has its own
             u = torch.from_numpy(index)
             outputs = state.outputs(x, u, model.n_draws)
             is_extrapolated = state.is_extrapolated(u)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,7 +15,10 @@ from cida.estimators.array_checks import Array
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.validation import check_rows
 
-__all__ = ["iter_inputs", "read_rows"]
+if TYPE_CHECKING:  # tables need pyarrow
+    from cida.tables import TableSource
+
+__all__ = ["iter_inputs", "iter_table_rows", "read_rows"]
 
 MAX_NAMED_COLUMNS = 8  # in a message
 
@@ -53,7 +56,7 @@ def _iter_table(state: FittedState, X: Any, domain_index: Any) -> Iterator[tuple
         index = _read_index(state, domain_index, n_rows)
         given_index = None if domain_index is None else index
     start = 0
-    for x, u, batch in state.table.iter_rows(open_any_table(X)):
+    for x, u, batch in iter_table_rows(state, open_any_table(X)):
         stop = start + len(batch)
         x = _in_layout(state, x)
         if u is not None:
@@ -67,6 +70,25 @@ def _iter_table(state: FittedState, X: Any, domain_index: Any) -> Iterator[tuple
         array_checks.check_length("domain_index", given_index, start)
 
 
+def iter_table_rows(
+    state: FittedState, table: TableSource
+) -> Iterator[tuple[Array, Array | None, Any]]:
+    """Inputs as the scaler takes them, index and the batch itself, a batch at a time."""
+    assert state.table is not None
+    shape = state.layout.shape
+    for x, u, batch in state.table.iter_rows(table):
+        if shape not in (x.shape[1:], (1, *x.shape[1:])):  # images may lack their one channel
+            raise ValueError(_other_shape(x, shape))
+        yield x.reshape(len(x), *shape), u, batch
+
+
+def _other_shape(x: Array, shape: tuple[int, ...]) -> str:
+    return (
+        f"X has rows of shape {x.shape[1:]} but the model was fitted with {shape}; give rows of "
+        "the same shape."
+    )
+
+
 def read_rows(estimator: Any, state: FittedState, X: Any) -> Array:
     """X as an array of rows like those of the fit; refuses any others."""
     return _in_layout(state, check_rows(estimator, X, reset=False))
@@ -77,10 +99,7 @@ def _in_layout(state: FittedState, x: Array) -> Array:
     if state.layout.kind in ("image", "signal") and x[0].size == int(np.prod(shape)):
         x = x.reshape(len(x), *shape)
     if x.shape[1:] != shape:
-        raise ValueError(
-            f"X has rows of shape {x.shape[1:]} but the model was fitted with {shape}; give rows "
-            "of the same shape."
-        )
+        raise ValueError(_other_shape(x, shape))
     return x
 
 
