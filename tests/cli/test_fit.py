@@ -328,7 +328,7 @@ def test_of_a_file_that_is_not_there_fit_and_predict_name_the_nearest(
         (["RUN", "DATA", "--out", "DATA"], "ward.csv, which is DATA; choose another name."),
         (["RUN", "DATA", "--out", "DATA/x.csv"], "where nothing can be written (Not a directory)"),
         (["RUN", "no.csv", "--out", "x.csv"], "DATA is no.csv, which is no file; give a .csv"),
-        (["RUN", "no.edf", "--out", "x.csv"], "a run of table; recordings are predicted by runs of"),
+        (["RUN", "no.edf", "--out", "x.csv"], "a run of table; recordings are predicted by runs"),
         (["no", "DATA", "--out", "x.csv"], "there is no model file at no; check the path."),
         (["RUN", "DATA", "--out", "x.csv", "--index", "3"], "index is for recordings; a table has"),
     ],

@@ -58,7 +58,7 @@ class RunFolder:
         if not path.is_dir():
             raise FileNotFoundError(f"RUN is {path}, where there is nothing; check the path.")
         folder = cls(path)
-        if not (path / RECORD_FILE).is_file():
+        if not (path / RECORD_FILE).exists():
             inner = find_run_folders(path)
             hint = f"such as {inner[0]}" if inner else "as cida fit, demo or reproduce write it"
             raise FileNotFoundError(
