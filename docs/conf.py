@@ -83,7 +83,7 @@ python_use_unqualified_type_names = True
 nitpick_ignore_regex = [
     # other libraries, whose pages are not fetched, and types that signatures name in passing
     (r"py:.*", r"(torch|nn|numpy|collections|os|sklearn|pathlib)\..*"),
-    (r"py:class", r"cida\.\w+\.\w+(\.\w+)?|Callback"),  # not public: it has no page
+    (r"py:class", r"cida\.\w+\.\w+(\.\w+)?|Callback|Capacity|CoordinateMode"),  # they have no page
 ]
 python_maximum_signature_line_length = 90
 
