@@ -5,13 +5,14 @@ import shutil
 import sys
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cida.cli import main
 from cida.estimators import CidaWarning
-from cida.report import read_runs, render_report, write_report
+from cida.report import RunCollection, read_runs, render_report, write_report
 
 SECONDS = 2.0  # to open the largest report, on a quiet machine
 
@@ -262,6 +263,16 @@ def test_a_lone_chart_takes_more_of_a_wide_page(open_file, own):
     assert all(600 < width <= 640 for width in widths)
     pair = page.locator(".panels.two > figure").evaluate_all("all => all.map(f => f.clientWidth)")
     assert all(width > 500 for width in pair)
+
+
+def test_a_few_matrices_of_confusion_take_more_of_a_wide_page(open_file, own, tmp_path):
+    (run,) = read_runs([own.parent])
+    view = run.snapshot
+    truth = np.where(view.source, view.predicted.argmax(1), np.nan)
+    known = RunCollection((replace(run, snapshot=replace(view, truth=truth)),))
+    page = render_report(known, certificate_scope="none")
+    (written,) = write_report(page, tmp_path / "report.html", with_files=False)
+    page = open_file(written, viewport={"width": 1200, "height": 900})
     strip = page.locator(".strip").first
     drawn = strip.locator("svg").first.evaluate("one => one.getBoundingClientRect().width")
     assert drawn > 124
