@@ -26,18 +26,18 @@ def test_vectors_are_columns_of_numbers(arrays, rng):
     x = rng.normal(size=(6, 2))
     x[1, 0] = np.nan
     file = arrays(X=x, y=Y, u=U)
-    assert (file.names, file.index) == (("u", "y", "x0", "x1"), ("u",))
+    assert (file.column_names, file.default_index) == (("u", "y", "x0", "x1"), ("u",))
     data = read_table(file, ColumnRoles("y", ("u",)))
     assert data.schema.names == ("x0", "x1")
     assert data.schema.missing_indicators == (0,)
     assert data.labelled.tolist() == [True] * 4 + [False] * 2
-    assert data.classes == ("0", "1")
+    assert data.classes.tolist() == [0, 1]
 
 
 def test_minus_one_is_a_number_like_any_other_in_a_regression(arrays, rng):
     y = np.array([0.5, -1, 2, np.nan, 1, np.nan])
     file = arrays(X=rng.normal(size=(6, 2)), y=y, u=np.stack([U, U], 1))
-    assert file.index == ("u0", "u1")
+    assert file.default_index == ("u0", "u1")
     data = read_table(file, ColumnRoles("y", ("u0", "u1"), regression=True))
     assert data.labelled.sum() == 4
 
@@ -48,7 +48,7 @@ def test_texts_are_labels_and_other_shapes_are_kept(arrays, rng):
         arrays(X=x, y=np.array(["a", "b", "a", "b", "", ""]), u=U), ColumnRoles("y", ("u",))
     )
     assert data.table.input_array.shape == x.shape
-    assert data.classes == ("a", "b")
+    assert data.classes.tolist() == ["a", "b"]
     assert data.schema.columns == ()
 
 
@@ -62,7 +62,7 @@ def test_texts_are_labels_and_other_shapes_are_kept(arrays, rng):
         ({"X": np.ones((6, 2)), "y": np.ones((6, 2)), "u": U}, "y has the shape (6, 2); give one"),
         (
             {"X": np.array([{}] * 6), "y": Y, "u": U},
-            "of plain arrays (X.npy holds Python objects, w",
+            "of plain arrays (Object arrays cannot be loaded",
         ),
         ({"X": np.full((6, 2, 2), np.nan), "y": Y, "u": U}, "has NaN or infinity in 6 rows of X ("),
         ({"X": np.ones(()), "y": Y, "u": U}, "has X of type float64 and shape (); give an array"),

@@ -19,8 +19,8 @@ from cida.tables.sources import MAX_BATCH_ROWS, check_column_names, closest_matc
 
 def column(file, name):
     """All cells of a column: numbers with NaN, or texts with None."""
-    kind = file.kinds([name])[name]
-    parts = [batch.column(0) for batch in file.batches([name])]
+    kind = file.infer_kinds([name])[name]
+    parts = [batch.column(0) for batch in file.iter_batches([name])]
     if kind in (None, "category"):
         return [text for part in parts for text in normalize_text(part).to_pylist()]
     return np.concatenate([to_numbers(name, kind, part) for part in parts])
@@ -28,14 +28,14 @@ def column(file, name):
 
 def read_all(table, text):
     file = table(text)
-    return list(file.batches(file.names))
+    return list(file.iter_batches(file.column_names))
 
 
 def test_each_column_has_its_kind(table):
     file = table(
         "a,b,c,d,e,f\n1,true,x,2020-01-02,,2020-01-02T03:04:05Z\n2.5,False,7,2021-03-04 05:06,NA,\n"
     )
-    assert file.kinds(file.names) == {
+    assert file.infer_kinds(file.column_names) == {
         "a": "number", "b": "boolean", "c": "category", "d": "date", "e": None, "f": "date",
     }  # fmt: skip
     assert column(file, "b").tolist() == [1, 0]
@@ -47,15 +47,15 @@ def test_each_column_has_its_kind(table):
 def test_a_kind_is_judged_by_all_rows_not_by_the_first_ones(table):
     numbers = "".join(f"{k},{k}\n" for k in range(100_000))
     file = table(f"a,b\n{numbers}7,two\n")
-    assert file.kinds(file.names) == {"a": "number", "b": "category"}
+    assert file.infer_kinds(file.column_names) == {"a": "number", "b": "category"}
     assert column(file, "b")[-2:] == ["99999", "two"]
 
 
 def test_the_odd_cell_may_be_in_a_later_block(table, monkeypatch):
-    monkeypatch.setattr("cida.tables.sources.BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr("cida.tables.sources.CSV_BLOCK_BYTES", 1 << 12)
     file = table("a\n" + "1\n" * 20_000 + "x\n")
-    assert len(list(file.batches(["a"]))) > 5
-    assert file.kinds(["a"]) == {"a": "category"}
+    assert len(list(file.iter_batches(["a"]))) > 5
+    assert file.infer_kinds(["a"]) == {"a": "category"}
 
 
 @pytest.mark.parametrize("word", ["", "NA", "NaN", "nan", "null", "None", "N/A", " ", " NA "])
@@ -110,19 +110,19 @@ def test_random_tables_are_read_as_pandas_reads_them(tmp_path_factory, frame):
 def test_quoted_cells_may_hold_commas_and_lines_and_places_count_lines(table):
     file = table('a,b\n"x,1","two\nlines"\n\ny,2\n')
     assert column(file, "a") == ["x,1", "y"]
-    assert [file.place(0), file.place(1)] == ["line 2", "line 5"]
+    assert [file.describe_row(0), file.describe_row(1)] == ["line 2", "line 5"]
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_semicolons_and_tabs_separate_where_the_first_line_has_no_comma(table, mark):
     file = table(f"a{mark}b\n1{mark}2\n")
-    assert file.names == ("a", "b")
+    assert file.column_names == ("a", "b")
     assert column(file, "b").tolist() == [2]
 
 
 def test_a_mark_of_the_byte_order_and_windows_line_ends_are_no_content(table):
     file = table(b"\xef\xbb\xbfage,b\r\n1,2\r\n")
-    assert file.names == ("age", "b")
+    assert file.column_names == ("age", "b")
     assert column(file, "age").tolist() == [1]
 
 
@@ -148,7 +148,7 @@ def test_a_broken_csv_file_is_named_with_its_line(table, text, said):
 def test_a_quote_that_is_not_closed_is_named_where_it_opens(table):
     file = table('a,b\n1,2\n"3,4\n5,6\n')
     with pytest.raises(ValueError, match=r"in line 3 .* perhaps for a quote that is not closed"):
-        list(file.batches(["a"]))
+        list(file.iter_batches(["a"]))
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_a_file_without_usable_names_is_refused(table, text, said):
 @pytest.mark.parametrize("text", ["a,b\n", "a,b", "a,b\n\n\n"])
 def test_a_file_of_names_alone_has_no_rows(table, text):
     file = table(text)
-    assert list(file.batches(["a"])) == []
-    assert file.kinds(["a"]) == {"a": None}
+    assert list(file.iter_batches(["a"])) == []
+    assert file.infer_kinds(["a"]) == {"a": None}
 
 
 def test_unknown_suffixes_and_absent_files_are_refused(table, tmp_path):
