@@ -67,7 +67,7 @@ def read_table(tex):
 
 def recorded(benchmarks, name_of):
     return {
-        name_of(b): {m: round(100 * record.accuracy, 4) for m, record in b.records.items()}
+        name_of(b): {m: round(100 * record.accuracy, 4) for m, record in b.published_scores.items()}
         for b in benchmarks
     }
 
@@ -82,9 +82,9 @@ def test_the_papers_numbers_are_those_of_its_tables(benchmarks, tex, number):
     assert list(found) == list(table)
     assert found == table
     for benchmark in benchmarks:
-        for record in benchmark.records.values():
-            assert record.domains == "target"
-            assert record.story == f"the paper's Table {number}, on the real recordings"
+        for record in benchmark.published_scores.values():
+            assert record.scored_domains == "target"
+            assert record.source_note == f"the paper's Table {number}, on the real recordings"
 
 
 def test_a_task_is_named_after_its_experiment_and_all_have_the_same_methods():
