@@ -153,7 +153,7 @@ def test_a_run_that_fails_is_named_the_others_are_kept_and_the_exit_code_is_1(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["square"], "NAME is 'square'; known: circle, sine, rotating-mnist, rotating-digits, "),
+        (["square"], "NAME is 'square'; known: circle, sine, moments, nhanes, king-county, "),
         (["sine", "--methods", "magic"], "methods has magic; known are source-only, adda"),
         (["sine", "--preset", "magic"], "preset is 'magic'; known: best, paper."),
         (["sine", "--protocol", "clean"], "protocol is 'clean'; known: points."),
