@@ -134,6 +134,11 @@ class Plan:
         """Whether the encoder takes the index as an input."""
         return self.coordinates != "raw"
 
+    @property
+    def standardizes_along_u(self) -> bool:
+        """Whether coordinates alone hide the index."""
+        return self.has_index and self.coordinates not in ("raw", "learned")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the decisions as JSON values; the head is not part of a file."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -308,9 +313,6 @@ def _is_periodic(dataset: IndexedDataset, layout: RowLayout, period: float) -> b
     return bool(distances[0, -1] <= limit) and bool(opposite.median() > 3 * limit)
 
 
-# --- coordinates and capacity ------------------------------------------------------------------
-
-
 def _resolve_coordinates(
     request: FitRequest,
     dataset: IndexedDataset,
@@ -352,9 +354,6 @@ def _resolve_capacity(
         return "mlp", Reason("moving-frame-default")
     comparison = compare_capacities(space, dataset, layout, coordinates)
     return comparison.choice, Reason(comparison.rule, comparison.evidence)
-
-
-# --- head, steps and batches -------------------------------------------------------------------
 
 
 def _resolve_head(

@@ -201,7 +201,8 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         seed = self._draw_seed()
         with seeded(seed):  # a look-up of rows may draw, and that must not be felt outside
             plan = resolve(self._request(), data.dataset, data.layout)
-            if plan.is_adapting and not game.conditional and warns_of_shift:
+            hides_index = not game.conditional if plan.is_adapting else plan.standardizes_along_u
+            if hides_index and warns_of_shift:
                 warn_label_shift(plan.space, data.dataset, caller_stacklevel() + 1)
             self.state_ = fit_state(plan, data, self._options(), seed)
         return self
@@ -284,8 +285,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, then give the encoding of the same rows."""
         domain_index = fit_params.get("domain_index")
-        encoding: Array = self.fit(X, y, **fit_params).transform(X, domain_index=domain_index)
-        return encoding
+        return self.fit(X, y, **fit_params).transform(X, domain_index=domain_index)
 
     def is_extrapolated(self, X: Any, domain_index: Any = None) -> Array:
         """Which rows have an index far from all seen in training: do not trust those.

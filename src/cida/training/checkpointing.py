@@ -232,6 +232,7 @@ def _training_identity(game: Game, dataset: IndexedDataset, settings: Any) -> st
         CHECKPOINT_FORMAT_VERSION,
         asdict(settings),
         type(game).__name__,
+        {k: v for k, v in sorted(vars(game).items()) if isinstance(v, bool | int | float | str)},
         torch.__version__,
         torch.get_num_threads(),
         distributed.world_size(),
