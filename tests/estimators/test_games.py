@@ -100,7 +100,7 @@ def test_a_prediction_with_batch_normalisation_does_not_depend_on_the_other_rows
 
 
 def stages_of(model):
-    return sorted({event.active for event in model.history_})
+    return sorted({event.active_share for event in model.history_})
 
 
 @pytest.mark.parametrize("stages", [1, 4])

@@ -60,7 +60,7 @@ def regressors(line):
 def by_hand(model, x, u):
     """The raw output of each draw, by the players themselves."""
     game, found = model.game_, []
-    for draw in range(model.draws):
+    for draw in range(model.n_draws):
         with torch.no_grad(), fixed_draw(nn.ModuleList([game.encoder, game.predictor]), draw):
             found.append(
                 game.predict(model.state_.scaler.transform(x), torch.as_tensor(u)[:, None])
@@ -107,14 +107,14 @@ def test_the_encoding_is_its_mean(data, kind, stochastic):
 
 def test_the_number_of_draws_may_change_after_the_fit(regressors, line):
     model = copy.deepcopy(regressors["dropout"])
-    many = model.set_params(draws=64).predict(line[0][:5])
-    one = model.set_params(draws=1).predict(line[0][:5], return_std=True)
+    many = model.set_params(n_draws=64).predict(line[0][:5])
+    one = model.set_params(n_draws=1).predict(line[0][:5], return_std=True)
     assert not np.array_equal(one[0], many)
     assert one[1] == pytest.approx(
         np.sqrt(model.state_.labels.residual_variance) * model.state_.labels.scale
     )  # no spread in one
     with pytest.raises(ValueError, match=r"draws must be a whole number of at least 1, got 0\."):
-        model.set_params(draws=0).predict(line[0])
+        model.set_params(n_draws=0).predict(line[0])
 
 
 # --- how sure -----------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_clones_and_pickles_keep_it(kind, data, stochastic):
     model = kind(**SMALL, stochastic=stochastic).fit(**data)
     where = {"domain_index": data["domain_index"]}
     fresh = clone(model)
-    assert (fresh.stochastic, fresh.draws) == (stochastic, 5)
+    assert (fresh.stochastic, fresh.n_draws) == (stochastic, 5)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(data["X"], **where), model.predict(data["X"], **where))
 
@@ -290,7 +290,7 @@ def test_a_model_that_is_not_probabilistic_predicts_in_one_pass(data, kind):
     where = {"domain_index": data["domain_index"]}
     before = model.predict(data["X"], **where)
     assert len(calls) == 1
-    assert np.array_equal(model.set_params(draws=1).predict(data["X"], **where), before)
+    assert np.array_equal(model.set_params(n_draws=1).predict(data["X"], **where), before)
 
 
 # --- files and pipelines ----------------------------------------------------------------------

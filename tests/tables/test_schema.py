@@ -107,7 +107,7 @@ def test_what_cannot_help_is_dropped_with_its_reason():
 
 
 def test_an_id_is_known_even_where_it_has_more_texts_than_are_counted(monkeypatch):
-    monkeypatch.setattr("cida.tables.schema_builder.MOST_COUNTED", 100)
+    monkeypatch.setattr("cida.tables.schema_builder.MAX_COUNTED_TEXTS", 100)
     ids = [f"p{k}" for k in range(2000)]
     usual = [f"w{k % 150}" if k % 2 else "most" for k in range(2000)]
     kinds = {"id": "category", "usual": "category"}
