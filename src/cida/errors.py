@@ -62,7 +62,7 @@ def did_you_mean_file(path: Path, suffixes: Collection[str]) -> str:
 def error_summary(error: BaseException) -> str:
     """Another library's message, for use inside a sentence of ours; it may quote a whole file.
 
-    >>> one_line(ValueError("no room\\n  at all"))
+    >>> error_summary(ValueError("no room\\n  at all"))
     'no room at all'
     """
     text = textwrap.shorten(str(error), MAX_CAUSE_CHARACTERS, placeholder=" ...")
@@ -72,7 +72,7 @@ def error_summary(error: BaseException) -> str:
 def replace_control_characters(text: str) -> str:
     """The text without signs that would steer a terminal: a name in a file may have them.
 
-    >>> printable("a \\x1b[2J name")
+    >>> replace_control_characters("a \\x1b[2J name")
     'a ?[2J name'
     """
     if text.isprintable():

@@ -30,7 +30,7 @@ UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def choose_ticks(low: float, high: float, max_ticks: int) -> list[float]:
     """Round numbers between the ends, at most so many; the ends themselves if there are none.
 
-    >>> ticks(0, 1, 5)
+    >>> choose_ticks(0, 1, 5)
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     extent = high - low
@@ -50,7 +50,7 @@ def choose_ticks(low: float, high: float, max_ticks: int) -> list[float]:
 def format_number(value: float, step: float | None = None) -> str:
     """A number to read: 52, 0.3142, 75,000; with as many decimals as a ``step`` has, if given.
 
-    >>> number_words(3.4025, step=0.0025)
+    >>> format_number(3.4025, step=0.0025)
     '3.4025'
     """
     if abs(value) >= 1e15:
@@ -65,7 +65,7 @@ def format_number(value: float, step: float | None = None) -> str:
 def format_edges(edges: Sequence[float]) -> dict[float, str]:
     """Edges of cells in three digits, or as many as it takes to tell the narrowest cell's apart.
 
-    >>> list(edge_words([-9.9, -6.1625, 20]).values())
+    >>> list(format_edges([-9.9, -6.1625, 20]).values())
     ['-9.9', '-6.16', '20']
     """
     values = sorted(set(edges))
