@@ -81,7 +81,7 @@ def compare_coordinates(
     choice, rule = "raw", "raw-holds"
     if _is_lower(errors["windows"], errors["raw"]):
         choice, rule = "windows", "windows-hold"
-    elif not _is_lower(errors["raw"], errors["windows"]):
+    elif errors["raw"].any() and not _is_lower(errors["raw"], errors["windows"]):
         evidence["column drift"] = drift = _column_drift(space, dataset, layout)
         if drift >= MIN_COLUMN_DRIFT:
             choice, rule = "windows", "columns-drift"

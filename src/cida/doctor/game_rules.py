@@ -275,7 +275,9 @@ def _diagnose_convergence(curve: TrainingCurve, summary: FitSummary) -> Iterator
         if remaining_share > 1 and summary.learning_rate > DEFAULT_LEARNING_RATE:
             suggestion = _suggest_learning_rate(summary, DEFAULT_LEARNING_RATE)
         min_decrease = THRESHOLDS.min_loss_decrease_share * summary.marginal_label_loss
-        if late_share >= THRESHOLDS.max_late_decrease_share or loss_decrease <= min_decrease:
+        is_worse_than_constant = remaining_share >= 1
+        is_still_falling = late_share >= THRESHOLDS.max_late_decrease_share
+        if is_worse_than_constant or is_still_falling or loss_decrease <= min_decrease:
             evidence = {"remaining_loss_share": remaining_share}
             yield Diagnosis("not-converged", evidence, suggestion)
             return

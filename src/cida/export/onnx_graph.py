@@ -21,7 +21,7 @@ from cida.export.onnx_layers import (
     to_double_tensor,
 )
 from cida.games import Game
-from cida.networks import StochasticLayer, is_stochastic
+from cida.networks import StochasticLayer, TabularEncoder, is_stochastic
 
 __all__ = [
     "EstimatorGraph",
@@ -187,9 +187,16 @@ def make_synthetic_x(state: FittedState, n_rows: int, generator: np.random.Gener
     """Rows about the mean of those fitted on, as the scaler takes them; codes are known ones."""
     layout = state.layout
     noise = generator.normal(size=(n_rows, *layout.shape))
-    if layout.kind == "columns" and not layout.is_numbers_only:
-        sizes = [2] * len(layout.missing_indicators) + list(layout.category_sizes)
-        noise[:, layout.n_numbers :] = generator.integers(0, sizes, (n_rows, len(sizes)))
+    n_numbers, sizes = layout.n_numbers, list(layout.category_sizes)
+    n_indicators = len(layout.missing_indicators)
+    encoder = next((m for m in state.members[0].modules() if isinstance(m, TabularEncoder)), None)
+    if encoder is not None and layout.shape == (sum(encoder.split_sizes),):
+        # Of an array the encoder alone knows which columns are codes.
+        n_numbers, n_indicators, _ = encoder.split_sizes
+        sizes = [table.num_embeddings for table in encoder.embedding_tables()]
+    sizes = [2] * n_indicators + sizes
+    if sizes:
+        noise[:, n_numbers:] = generator.integers(0, sizes, (n_rows, len(sizes)))
     x: Array = state.scaler.mean + state.scaler.scale * noise
     return x if len(layout.shape) == 1 else x.astype(np.float32)
 

@@ -67,7 +67,7 @@ class TabularEncoder(nn.Module):
         self.embeddings = nn.ModuleList(
             nn.Embedding(size, min(MAX_EMBEDDING_WIDTH, (size + 1) // 2)) for size in sizes
         )
-        width = numbers + len(indicators) + sum(e.embedding_dim for e in self._embedding_tables())
+        width = numbers + len(indicators) + sum(e.embedding_dim for e in self.embedding_tables())
         self.drop = nn.Dropout(dropout)
         self.line = nn.Linear(width, encoding_width)
         self.body = MLP(width, hidden, encoding_width, dropout=dropout)
@@ -83,9 +83,7 @@ class TabularEncoder(nn.Module):
         if self.windows is not None and self.affine is not None and index is not None:
             numbers = self.affine(self.windows(numbers, index), index)
         numbers = numbers.masked_fill(is_missing, 0.0)
-        embedded = [
-            table(code) for table, code in zip(self._embedding_tables(), codes, strict=True)
-        ]
+        embedded = [table(code) for table, code in zip(self.embedding_tables(), codes, strict=True)]
         indicators = is_missing[:, self.indicators].to(numbers)
         h = self.drop(torch.cat([numbers, indicators, *embedded], dim=1))
         z: Tensor = self.line(h) + self.body(h)
@@ -98,5 +96,6 @@ class TabularEncoder(nn.Module):
         is_missing[:, self.indicators] = indicators > 0.5
         return numbers, is_missing, list(codes.long().unbind(1))
 
-    def _embedding_tables(self) -> list[nn.Embedding]:
+    def embedding_tables(self) -> list[nn.Embedding]:
+        """The embedding of each category."""
         return [table for table in self.embeddings if isinstance(table, nn.Embedding)]
