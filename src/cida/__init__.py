@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     )
     from cida.distributed import process_group
     from cida.estimators import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
-    from cida.estimators.loading import load
-    from cida.estimators.model_file import ModelFileError
+    from cida.estimators.model_file import ModelFileError, load
     from cida.spaces import Line, Periodic, Product, Space
     from cida.training import resumable
 
@@ -65,8 +64,7 @@ __all__ = [
 # import, and ``cida --help`` has no need of it.
 _HOMES = {
     "cida.estimators": ("CIDAClassifier", "CIDARegressor", "CIDASearch", "CidaWarning"),
-    "cida.estimators.loading": ("load",),
-    "cida.estimators.model_file": ("ModelFileError",),
+    "cida.estimators.model_file": ("ModelFileError", "load"),
     "cida.distributed": ("process_group",),
     "cida.training": ("resumable",),
     "cida.spaces": ("Line", "Periodic", "Product", "Space"),

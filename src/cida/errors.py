@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import textwrap
 import unicodedata
+import warnings
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -16,8 +18,8 @@ __all__ = [
     "did_you_mean_file",
     "error_summary",
     "replace_control_characters",
+    "warn_user",
 ]
-
 
 MAX_CAUSE_CHARACTERS = 200  # letters
 
@@ -28,6 +30,14 @@ class CidaWarning(UserWarning):
 
 class CommandError(Exception):
     """A command was valid but could not be carried out; the message says why and what to do."""
+
+
+def warn_user(message: str) -> None:
+    """Warn at the line of the first caller outside this package and scikit-learn."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("cida", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, CidaWarning, stacklevel=level)
 
 
 def closest_match(name: str, names: Iterable[str]) -> str | None:

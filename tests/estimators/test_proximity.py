@@ -103,10 +103,10 @@ def test_rows_without_a_target_are_not_looked_at():
     y = (u[:, 0] > 0.5).long()
     rows = [IndexedDataset(u.float(), y, u, u[:, 0] <= part) for part in (0.9, 1.0)]
     with pytest.warns(CidaWarning, match="y itself"):
-        warn_label_shift(Line(), rows[0], stacklevel=1)
+        warn_label_shift(Line(), rows[0])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_label_shift(Line(), rows[1], stacklevel=1)
+        warn_label_shift(Line(), rows[1])
     assert not caught
 
 

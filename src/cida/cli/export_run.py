@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cida.estimators.loading import load
+from cida.estimators.model_file import load
 from cida.export.model_card import ExportedModel
 from cida.runs.run_folder import RECORD_FILE, RESULT_FILE, RunFolder
 

@@ -15,7 +15,7 @@ from cida.cli.console import print_lines
 from cida.cli.fit_lines import rows_words
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
-from cida.estimators.loading import load
+from cida.estimators.model_file import load
 from cida.estimators.prediction_inputs import iter_table_rows
 from cida.tables import TableFormat, TableSource, open_table, open_writer
 from cida.tables.writer import check_output_suffix

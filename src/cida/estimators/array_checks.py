@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from dataclasses import dataclass
 from numbers import Real
@@ -14,29 +13,13 @@ from numpy.exceptions import ComplexWarning
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from torch import Tensor
 
-from cida.data import IndexedDataset
-from cida.errors import CidaWarning
+from cida.errors import warn_user
 from cida.estimators.scaling import check_magnitude
-from cida.indexing import evenly_spaced, subsample
 from cida.spaces import Space
-from cida.training import seeded
 
-__all__ = ["CidaWarning", "Labels"]
+__all__ = ["Array", "Labels"]
 
 Array = np.ndarray[Any, Any]
-
-
-_NO_LABEL_MESSAGE = (
-    "y has no labelled row among its {rows}; label some rows, the others are the target."
-)
-
-
-def caller_stacklevel() -> int:
-    """The ``stacklevel`` of the first caller outside this package and scikit-learn."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("cida", "sklearn"):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 @dataclass(frozen=True)
@@ -52,10 +35,9 @@ class Labels:
 
 
 def check_length(name: str, values: Any, n_rows: int) -> None:
-    n_values = len(values)
-    if n_values != n_rows:
+    if len(values) != n_rows:
         raise ValueError(
-            f"{name} has {n_values} rows but X has {n_rows}; give one value for each row of X."
+            f"{name} has {len(values)} rows but X has {n_rows}; give one value for each row of X."
         )
 
 
@@ -66,15 +48,13 @@ def check_finite(name: str, values: Array) -> None:
             return
     flat = values.reshape(len(values), -1)
     is_bad = ~np.isfinite(flat)
-    if not is_bad.any():
-        return
-    row, column = (int(k) for k in np.argwhere(is_bad)[0])
-    kind = "NaN" if np.isnan(flat).any() else "infinity"
-    raise ValueError(
-        f"{name} contains {kind} in {int(is_bad.any(axis=1).sum())} of {len(flat)} rows (first: "
-        "row "
-        f"{row}, column {column}); fill in or drop such values first."
-    )
+    if is_bad.any():
+        row, column = np.argwhere(is_bad)[0]
+        raise ValueError(
+            f"{name} contains {'NaN' if np.isnan(flat).any() else 'infinity'} in "
+            f"{int(is_bad.any(axis=1).sum())} of {len(flat)} rows (first: row {row}, column "
+            f"{column}); fill in or drop such values first."
+        )
 
 
 def as_array(values: Any) -> Array:
@@ -90,13 +70,12 @@ def as_array(values: Any) -> Array:
     return array
 
 
-def as_label_array(y: Any) -> Array:
+def _as_label_array(y: Any) -> Array:
     """As `as_array`, but integers with gaps stay integers."""
-    if not isinstance(y, Tensor) and hasattr(y, "to_numpy"):
-        if hasattr(y, "null_count") and hasattr(y, "to_list"):  # a polars series
-            return np.array(y.to_list(), dtype=object) if y.null_count() else as_array(y)
-        if hasattr(getattr(y, "dtype", None), "na_value"):  # a pandas extension type
-            return np.asarray(y.to_numpy(dtype=object))
+    if hasattr(y, "null_count") and hasattr(y, "to_list") and y.null_count():  # a polars series
+        return np.array(y.to_list(), dtype=object)
+    if hasattr(getattr(y, "dtype", None), "na_value"):  # a pandas extension type
+        return np.asarray(y.to_numpy(dtype=object))
     return as_array(y)
 
 
@@ -109,10 +88,7 @@ def check_domain_index(domain_index: Any, n_rows: int, width: int | None = None)
             "for each row of X."
         )
     check_length("domain_index", raw, n_rows)
-    raw = raw.reshape(n_rows, -1)
-    if raw.dtype.kind not in "fiub":
-        raw = _parse_numbers(raw)
-    values = raw.astype(np.float64)
+    values = _parse_numbers(raw.reshape(n_rows, -1))
     check_finite("domain_index", values)
     check_magnitude("domain_index", values)
     if width is not None and values.shape[1] != width:
@@ -123,95 +99,79 @@ def check_domain_index(domain_index: Any, n_rows: int, width: int | None = None)
     return torch.from_numpy(np.ascontiguousarray(values))
 
 
-def check_dataset(dataset: IndexedDataset) -> tuple[int, ...]:
-    """The shape of a row as it is dealt; refuses what the players cannot take."""
-    if not len(dataset.source_rows):
-        raise ValueError(f"rows has no labelled row among its {len(dataset)}; label some.")
-    check_finite("rows.u", dataset.u.numpy())
-    with seeded(0):  # a look-up may draw, and that must not be felt outside
-        first_row = dataset[torch.arange(1)].x
-    if first_row.dim() < 2 or first_row.dtype != torch.float32:
-        raise ValueError(
-            f"rows deals x of shape {tuple(first_row.shape)} and type {first_row.dtype} for one "
-            "row; it "
-            "must deal float32 numbers, at least one a row."
-        )
-    return tuple(first_row.shape[1:])
-
-
 def get_index_names(domain_index: Any) -> tuple[str, ...] | None:
     """The column names of an index given as a frame."""
     names = getattr(domain_index, "columns", None)
-    return None if names is None else tuple(str(name) for name in names)
-
-
-def check_index_names(domain_index: Any, fitted_names: tuple[str, ...] | None) -> None:
-    """Refuses a frame whose index columns are others, or in another order, than in fit."""
-    names = get_index_names(domain_index)
-    if names is not None and fitted_names is not None and names != fitted_names:
-        raise ValueError(
-            f"domain_index has the columns {', '.join(names)} but the model was fitted with "
-            f"{', '.join(fitted_names)}; give the same index columns in the same order."
-        )
+    return None if names is None else tuple(map(str, names))
 
 
 def _parse_numbers(raw: Array) -> Array:
-    """An object array that holds only numbers (or missing ones) as floats."""
+    """Numbers as floats, also those of an object array, in which some may be missing."""
+    if raw.dtype.kind in "fiub":
+        return raw.astype(np.float64)
     if raw.dtype.kind == "O" and not any(isinstance(value, str) for value in raw.flat):
         try:
-            return np.array(
-                [np.nan if _is_missing_value(v) else float(v) for v in raw.flat]
-            ).reshape(raw.shape)
+            numbers = [np.nan if _is_missing(value) else float(value) for value in raw.flat]
+            return np.array(numbers).reshape(raw.shape)
         except (TypeError, ValueError):
             pass
-    numbers = Real, np.bool_
-    example = next(
-        (v for v in raw.flat if not (_is_missing_value(v) or isinstance(v, numbers))), None
-    )
+    others = (v for v in raw.flat if not (_is_missing(v) or isinstance(v, Real | np.bool_)))
+    example = next(others, None)
     raise ValueError(
         f"domain_index holds {type(example).__name__} values such as {str(example)!r}; it must "
         "be numbers: turn dates into days or seconds, and leave names out."
     )
 
 
-def read_labels(y: Any, n_rows: int, *, has_index: bool, source: Any) -> Labels:
-    """Which labels may be read: those inside ``source``, or else those that are not missing."""
-    values = as_label_array(y)
+def read_labels(
+    y: Any, n_rows: int, source: Any = None, *, has_index: bool = True, hides_minus_one: bool
+) -> Labels:
+    """Which labels may be read: those inside ``source``, or else those that are not missing.
+
+    With ``hides_minus_one`` an integer -1 means unlabelled, as elsewhere in scikit-learn.
+    """
+    values = _as_label_array(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=True)
     if values.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {values.shape} instead.")
     check_length("y", values, n_rows)
-    missing = _missing_mask(values)
+    is_object = values.dtype.kind == "O"
+    missing = np.array([*map(_is_missing, values)]) if is_object else values != values
     labelled = ~missing if source is None else _read_source_mask(source, n_rows)
     if (missing & labelled).any():
         raise ValueError(
             f"y has {int((missing & labelled).sum())} missing labels inside source; source must "
             "name labelled rows only."
         )
-    if not labelled.any():
-        raise ValueError(_NO_LABEL_MESSAGE.format(rows=n_rows))
+    _check_any_labelled(labelled)
     if not labelled.all() and not has_index:
-        if source is not None:
-            raise ValueError(
-                f"source leaves out {int((~labelled).sum())} of {n_rows} rows but domain_index is "
-                "not given; give it so that they can serve as the target, or drop them."
-            )
+        reason = "y is missing (NaN or None) in" if source is None else "source leaves out"
         raise ValueError(
-            f"y is missing (NaN or None) in {int((~labelled).sum())} of {n_rows} rows but "
-            "domain_index is not given; give it so that they can serve as the target, or drop them."
+            f"{reason} {int((~labelled).sum())} of {n_rows} rows but domain_index is not given; "
+            "give it so that they can serve as the target, or drop them."
         )
-    return Labels(_to_plain_dtype(values, labelled), labelled)
+    known = values[labelled]
+    if is_object:
+        if len({isinstance(value, str) for value in known}) > 1:
+            raise ValueError(
+                "y mixes text with numbers (str with int or float); give labels of one type."
+            )
+        known = np.asarray(known.tolist())
+    filled = np.full(n_rows, known[0], dtype=known.dtype)  # unlabelled rows: any, never read
+    filled[labelled] = known
+    if hides_minus_one and filled.dtype.kind == "i":
+        labelled = labelled & (filled != -1)
+        _check_any_labelled(labelled)
+    return Labels(filled, labelled)
 
 
-def hide_minus_one(labels: Labels) -> Labels:
-    """-1 in integer labels means unlabelled, as elsewhere in scikit-learn."""
-    if labels.values.dtype.kind != "i":
-        return labels
-    labelled = labels.labelled & (labels.values != -1)
+def _check_any_labelled(labelled: Array) -> None:
     if not labelled.any():
-        raise ValueError(_NO_LABEL_MESSAGE.format(rows=len(labelled)))
-    return Labels(labels.values, labelled)
+        raise ValueError(
+            f"y has no labelled row among its {len(labelled)}; label some rows, the others are the "
+            "target."
+        )
 
 
 def warn_minus_one(values: Array) -> None:
@@ -221,29 +181,24 @@ def warn_minus_one(values: Array) -> None:
     """
     classes = np.unique(values).tolist() if values.dtype.kind == "i" else []
     if -1 in classes and len(classes) > 2:
-        warnings.warn(
+        warn_user(
             f"y has -1 in {int((values == -1).sum())} of {len(values)} rows beside "
             f"{len(classes) - 1} other classes, and without domain_index -1 is a class too: if it "
             "marks unlabelled rows, pass domain_index so that they serve as the target, or drop "
-            "them; if it is a class, there is nothing to do.",
-            CidaWarning,
-            stacklevel=caller_stacklevel(),
+            "them; if it is a class, there is nothing to do."
         )
 
 
 def check_finite_labels(labels: Array) -> None:
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
+    if labels.dtype.kind == "f" and (n_infinite := int(np.isinf(labels).sum())):
         raise ValueError(
-            f"Input y contains infinity in {int(np.isinf(labels).sum())} rows; mark unlabelled "
-            "rows "
-            "with NaN and drop broken ones."
+            f"Input y contains infinity in {n_infinite} rows; mark unlabelled rows with NaN and "
+            "drop broken ones."
         )
 
 
 def read_sample_weight(labels: Labels, sample_weight: Any, x: Array) -> Array:
     """The weight of each row in the prediction loss."""
-    if sample_weight is None:
-        return np.ones(len(x))
     weight: Array = _check_sample_weight(
         sample_weight, x, dtype=np.float64, ensure_non_negative=True
     )
@@ -252,15 +207,6 @@ def read_sample_weight(labels: Labels, sample_weight: Any, x: Array) -> Array:
             "sample_weight is zero on every labelled row; at least one must be positive."
         )
     return weight
-
-
-def read_score_weight(sample_weight: Any, labelled: Array) -> Array | None:
-    """The weights of the labelled rows."""
-    if sample_weight is None:
-        return None
-    weight = as_array(sample_weight)
-    check_length("sample_weight", weight, len(labelled))
-    return weight[labelled]
 
 
 def parse_number_labels(labels: Array) -> Array:
@@ -275,48 +221,6 @@ def parse_number_labels(labels: Array) -> Array:
         ) from None
 
 
-def drop_zero_weight(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
-    """The rows that have a weight: a weight of 0 is a row left out."""
-    keep = weight > 0
-    if keep.all():
-        return x, labels, weight
-    return x[keep], Labels(labels.values[keep], labels.labelled[keep]), weight[keep]
-
-
-def merge_duplicate_rows(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
-    """Equal rows once, with their weights added up, in an order that depends on content alone.
-
-    So a weight of 2 is exactly a row given twice.
-    """
-    values = labels.values
-    _, codes = np.unique(values, return_inverse=True)
-    table = np.column_stack([x.reshape(len(x), -1), codes])
-    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    total = np.bincount(group.ravel(), weights=weight)
-    return x[first], Labels(values[first], np.ones(len(first), dtype=bool)), total
-
-
-def sample_index(u: Tensor, max_rows: int = 4096) -> Tensor:
-    """The index values seen in training, column by column in order, thinned out evenly."""
-    u = subsample(u)
-    return torch.from_numpy(np.sort(u.numpy(), axis=0))[evenly_spaced(len(u), max_rows)]
-
-
-def _to_plain_dtype(values: Array, labelled: Array) -> Array:
-    """Known labels in a plain dtype; unlabelled places get any known label, never read."""
-    source_labels = values[labelled]
-    if values.dtype.kind == "O":
-        kinds = {str if isinstance(v, str) else Real for v in source_labels}
-        if len(kinds) > 1:
-            raise ValueError(
-                "y mixes text with numbers (str with int or float); give labels of one type."
-            )
-        source_labels = np.asarray(source_labels.tolist())
-    filled = np.full(len(values), source_labels[0], dtype=source_labels.dtype)
-    filled[labelled] = source_labels
-    return filled
-
-
 def _read_source_mask(source: Any, n_rows: int) -> Array:
     mask = as_array(source).copy()  # pandas hands out read-only memory
     if mask.ndim != 1:
@@ -329,18 +233,10 @@ def _read_source_mask(source: Any, n_rows: int) -> Array:
     return mask
 
 
-def _missing_mask(values: Array) -> Array:
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind == "O":
-        return np.array([_is_missing_value(value) for value in values], dtype=bool)
-    return np.zeros(len(values), dtype=bool)
-
-
-def _is_missing_value(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def find_far_index(space: Space, u: Tensor, training_index: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -350,9 +246,9 @@ def find_far_index(space: Space, u: Tensor, training_index: Tensor) -> list[tupl
     """
     results = []
     for number, column in enumerate(space.column_spaces):
-        values, training_values = u[:, number : number + 1], training_index[:, number : number + 1]
-        distance = column.distance_to_set(values, training_values)
-        extent = 2 * float(column.distance(training_values, column.mean(training_values)).max())
+        values, seen = u[:, number : number + 1], training_index[:, number : number + 1]
+        distance = column.distance_to_set(values, seen)
+        extent = 2 * float(column.distance(seen, column.mean(seen)).max())
         results.append((distance > 0.1 * extent, distance))
     return results
 
@@ -362,18 +258,12 @@ def warn_far_index(space: Space, u: Tensor, training_index: Tensor) -> None:
     for number, (far, distance) in enumerate(find_far_index(space, u, training_index)):
         if not bool(far.any()):
             continue
-        column, training_values = space.column_spaces[number], training_index[:, number]
+        column, seen = space.column_spaces[number], training_index[:, number]
         name = f"column {number} of domain_index" if space.width > 1 else "domain_index"
-        span = (
-            ""
-            if column.periods[0]
-            else f" ({float(training_values.min()):g} to {float(training_values.max()):g})"
-        )
-        warnings.warn(
+        span = "" if column.periods[0] else f" ({float(seen.min()):g} to {float(seen.max()):g})"
+        largest = float(distance.max()) * column.raw_units_per_distance
+        warn_user(
             f"{name} is far from what was fitted in {int(far.sum())} of {len(u)} rows: up to "
-            f"{float(distance.max()) * column.raw_units_per_distance:.3g} away from the nearest "
-            "index seen in "
-            f"training{span}; nothing was learned so far away, so do not trust predictions there.",
-            CidaWarning,
-            stacklevel=caller_stacklevel(),
+            f"{largest:.3g} away from the nearest index seen in training{span}; nothing was "
+            "learned so far away, so do not trust predictions there."
         )

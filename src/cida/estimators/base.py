@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import copy
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    is_classifier,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -20,19 +24,17 @@ from cida.certificate import Certificate, certify
 from cida.coordinates.trial import CoordinateMode
 from cida.data import IndexedDataset
 from cida.discriminators import Discriminator, make_discriminator
-from cida.errors import CidaWarning
+from cida.errors import warn_user
 from cida.estimators import array_checks, model_file, parameters
-from cida.estimators.array_checks import Array, Labels, caller_stacklevel
+from cida.estimators.array_checks import Array, Labels
 from cida.estimators.fitted_state import FITTED_ATTRIBUTES, FittedState
 from cida.estimators.fitting import FitOptions, fit_state
 from cida.estimators.prediction_inputs import iter_inputs, read_rows
 from cida.estimators.summarize import warn_label_shift
 from cida.estimators.validation import (
     FitArguments,
-    InputOptions,
     TrainingData,
     dataset_training_data,
-    read_labels,
     training_data,
 )
 from cida.games import Game, get_game_class
@@ -96,10 +98,6 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @abstractmethod
     def predict(self, X: Any, domain_index: Any = None) -> Array:
         """The predicted label of each row."""
-
-    @property
-    @abstractmethod
-    def _is_classifier(self) -> bool: ...
 
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__.get("state_")
@@ -168,8 +166,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"class_weight is {self.class_weight!r}, which fit_dataset does not read; give "
                 "the data set's rows their weight."
             )
-        data = dataset_training_data(dataset, self._is_classifier, self.encoder is not None)
-        return self.fit_data(data, warns_of_shift=False)
+        return self.fit_data(dataset_training_data(self, dataset), warns_of_shift=False)
 
     def fit_data(self, data: TrainingData, warns_of_shift: bool = True) -> Self:
         """Fit on data that was read and checked already.
@@ -192,40 +189,25 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             make_discriminator(self.discriminator)
         can_adapt = data.layout.has_index and self.discriminator is not None and warns_of_shift
         if can_adapt and len(data.dataset.source_rows) == len(data):
-            warnings.warn(
+            warn_user(
                 f"y has no unlabelled row among its {len(data)}, so there is no target to adapt "
-                "to; training on the source alone.",
-                CidaWarning,
-                stacklevel=caller_stacklevel(),
+                "to; training on the source alone."
             )
         seed = self._draw_seed()
         with seeded(seed):  # a look-up of rows may draw, and that must not be felt outside
             plan = resolve(self._request(), data.dataset, data.layout)
             hides_index = not game.conditional if plan.is_adapting else plan.standardizes_along_u
             if hides_index and warns_of_shift:
-                warn_label_shift(plan.space, data.dataset, caller_stacklevel() + 1)
+                warn_label_shift(plan.space, data.dataset)
             self.state_ = fit_state(plan, data, self._options(), seed)
         return self
-
-    def read_labels(self, y: Any, n_rows: int, source: Any = None) -> Labels:
-        """Labels of a fit with an index, and which of them may be read."""
-        return read_labels(y, n_rows, self._input_options(), True, source, self)
 
     def read_training_data(self, given: FitArguments) -> TrainingData:
         """Read and check the arguments of a fit, without fitting."""
         parameters.check_static(self.get_params(deep=False))
         unfitted = copy.copy(self)
         unfitted.__dict__.pop("state_", None)  # names of a former fit must not be taken for these
-        return training_data(unfitted, self._input_options(), given)
-
-    def _input_options(self) -> InputOptions:
-        return InputOptions(
-            is_classifier=self._is_classifier,
-            standardize=self.standardize,
-            allow_nd=self.encoder is not None,
-            batch_size=self.batch_size,
-            class_weight=getattr(self, "class_weight", None),
-        )
+        return training_data(unfitted, given)
 
     def _request(self) -> FitRequest:
         values = {
@@ -360,12 +342,18 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """A metric of scikit-learn's over the labelled rows."""
         predicted = self.predict(X, domain_index=domain_index)
         labels = self._known_labels(y, len(predicted))
-        weight = array_checks.read_score_weight(sample_weight, labels.labelled)
-        return float(metric(labels.source_labels, predicted[labels.labelled], sample_weight=weight))
+        if sample_weight is not None:
+            sample_weight = array_checks.as_array(sample_weight)
+            array_checks.check_length("sample_weight", sample_weight, len(predicted))
+            sample_weight = sample_weight[labels.labelled]
+        rows = predicted[labels.labelled]
+        return float(metric(labels.source_labels, rows, sample_weight=sample_weight))
 
     def _known_labels(self, y: Any, n_rows: int) -> Labels:
         """The labels that can be scored against; unlabelled rows are left out."""
-        return array_checks.read_labels(y, n_rows, has_index=True, source=None)
+        may_hide = is_classifier(self) and self.index_width_ is not None
+        hides = may_hide and -1 not in self.classes_.tolist()
+        return array_checks.read_labels(y, n_rows, hides_minus_one=hides)
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -383,7 +371,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         discriminator: Discriminator | None = None,
     ) -> Self:
         """Read a file that `save` wrote; pass modules of your own again."""
-        model = model_file.load_model(path, encoder, predictor, discriminator)
+        model = model_file.load(path, encoder, predictor, discriminator)
         if not isinstance(model, cls):
             raise model_file.ModelFileError(
                 f"{path} holds a {type(model).__name__}, not a {cls.__name__}; "

@@ -9,8 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from cida.data import IndexedDataset
-from cida.estimators import array_checks
-from cida.estimators.array_checks import Array, Labels
+from cida.estimators.array_checks import Array
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.expected_accuracy import estimate_accuracy, warn_beyond_calibration
 from cida.estimators.labels import ClassLabels
@@ -174,16 +173,6 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         classes: Array = state.labels.classes
         return classes
 
-    @property
-    def _is_classifier(self) -> bool:
-        return True
-
-    def _known_labels(self, y: Any, n_rows: int) -> Labels:
-        labels = super()._known_labels(y, n_rows)
-        if self.index_width_ is None or -1 in self.classes_.tolist():
-            return labels
-        return array_checks.hide_minus_one(labels)
-
     def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
         """Return the probability of each class in ``classes_``.
 
@@ -291,8 +280,7 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         list of ExpectedScore
             One for each cell with enough target rows.
         """
-        data = dataset_training_data(dataset, True, self.encoder is not None)
-        return self.expected_scores_of(data, n_bins)
+        return self.expected_scores_of(dataset_training_data(self, dataset), n_bins)
 
     def expected_scores_of(self, data: TrainingData, n_bins: int) -> list[ExpectedScore]:
         """Return `expected_score` for data that were read and checked before.

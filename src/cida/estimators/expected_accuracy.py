@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
-from cida.errors import CidaWarning
-from cida.estimators.array_checks import caller_stacklevel
+from cida.errors import CidaWarning, warn_user
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.fitting import FitOptions, fit_state, make_candidate
 from cida.estimators.validation import TrainingData
@@ -55,10 +54,8 @@ def warn_beyond_calibration(cells: list[ExpectedScore]) -> None:
     """Warn where u is beyond what could be checked."""
     unchecked = [each for each in cells if not each.is_within_calibration]
     if unchecked:
-        warnings.warn(
+        warn_user(
             f"{len(unchecked)} of {len(cells)} cells along domain_index lie farther from the "
             "source than any range that could be left out to check the estimate "
-            "(is_within_calibration is False there); take what is expected there for a guess.",
-            CidaWarning,
-            stacklevel=caller_stacklevel(),
+            "(is_within_calibration is False there); take what is expected there for a guess."
         )

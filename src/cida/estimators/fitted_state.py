@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from cida.data import RowLayout
 from cida.doctor import Diagnosis, FitSummary
 from cida.estimators import prediction
 from cida.estimators.array_checks import Array, find_far_index
-from cida.estimators.labels import LabelCodec
-from cida.estimators.scaling import Scaler
+from cida.estimators.validation import InputFormat
 from cida.games import Game
-from cida.networks import is_stochastic
 from cida.policy import Plan
 from cida.training import Event
-
-if TYPE_CHECKING:  # it needs pyarrow, which models of arrays do without
-    from cida.tables.table_format import TableFormat
 
 __all__ = ["FITTED_ATTRIBUTES", "FittedState", "Selection"]
 
@@ -35,30 +29,22 @@ class Selection:
     kept: int
 
 
-@dataclass(frozen=True)
-class FittedState:
+@dataclass(frozen=True, kw_only=True)
+class FittedState(InputFormat):
     """Everything that a fit found; several members predict their mean.
 
-    ``table`` says how the columns of a table are read, and is None where X was an array.
     ``index_values`` are index values seen in training, in order, column by column.
     """
 
     plan: Plan
-    layout: RowLayout
-    scaler: Scaler
-    labels: LabelCodec
     members: tuple[Game, ...]
     index_values: Tensor
-    n_features_in: int
     encoding_width: int
     summary: FitSummary
     diagnoses: tuple[Diagnosis, ...] = ()
     histories: tuple[tuple[Event, ...], ...] = ()
     selection: Selection | None = None
-    table: TableFormat | None = None
-    index_names: tuple[str, ...] | None = None
-    feature_names: tuple[str, ...] | None = None
-    custom_modules: tuple[str, ...] = field(default=())
+    custom_modules: tuple[str, ...] = ()
 
     @property
     def game(self) -> Game:
@@ -70,16 +56,9 @@ class FittedState:
         """The number of index columns; None of a model without an index."""
         return self.plan.space.width if self.plan.has_index else None
 
-    @property
-    def is_stochastic(self) -> bool:
-        """Whether predictions are means over draws."""
-        return is_stochastic(self.game.encoder) or is_stochastic(self.game.predictor)
-
     def network(self, game: Game, n_draws: int) -> prediction.NetworkFunction:
-        """What predicts: one pass, or one for each draw where a player is probabilistic."""
-        if not (is_stochastic(game.encoder) or is_stochastic(game.predictor)):
-            return game.predict
-        return prediction.merge_over_draws(game, n_draws, self.labels.merge_draws)
+        """What predicts with a member."""
+        return prediction.prediction_network(game, n_draws, self.labels.merge_draws)
 
     def outputs(self, x: Array, u: Tensor, n_draws: int) -> Array:
         """The mean outputs of all members for rows as the scaler takes them."""

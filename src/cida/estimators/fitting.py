@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -17,17 +16,16 @@ from torch import nn
 from cida.coordinates import SupportsFitIndex
 from cida.data import IndexedDataset, RowLayout
 from cida.doctor import diagnose
-from cida.errors import CidaWarning
+from cida.errors import warn_user
 from cida.estimators import parameters, prediction
-from cida.estimators.array_checks import Array, caller_stacklevel, sample_index
+from cida.estimators.array_checks import Array
 from cida.estimators.fitted_state import FittedState, Selection
 from cida.estimators.labels import LabelCodec, NumberLabels
 from cida.estimators.scaling import Scaler
 from cida.estimators.summarize import summarize_fit
-from cida.estimators.validation import TrainingData
+from cida.estimators.validation import InputFormat, TrainingData
 from cida.games import Game, GameParts, SourceOnly, get_game_class
 from cida.indexing import evenly_spaced, subsample
-from cida.networks import is_stochastic
 from cida.networks.builders import Stochastic, build_encoder, build_predictor
 from cida.policy import Plan
 from cida.selection import (
@@ -38,19 +36,13 @@ from cida.selection import (
     nearest_source_third,
 )
 from cida.spaces import Space
-from cida.training import (
-    Callback,
-    Event,
-    Trainer,
-    TrainingConfig,
-    proximity_weights,
-    seeded,
-)
+from cida.training import Callback, Event, Trainer, TrainingConfig, proximity_weights, seeded
 from cida.training.progress import ProgressBar
 
 __all__ = ["CompletedGame", "FitOptions", "Fitter", "fit_state", "make_candidate"]
 
 MAX_ENCODER_FIT_ROWS = 50_000  # enough to see how x moves along u
+MAX_INDEX_VALUES = 4096  # kept with the model
 
 
 @dataclass(frozen=True)
@@ -111,56 +103,38 @@ def fit_state(plan: Plan, data: TrainingData, options: FitOptions, seed: int) ->
     if plan.proximity < 1 and plan.has_index and 0 < len(dataset.source_rows) < len(dataset):
         dataset = _weight_by_proximity(plan.space, dataset, plan.proximity)
     fitter = Fitter(plan, options, data.layout, data.labels)
-    completed, selections = [], []
-    for member_seed in (seed, *_further_seeds([seed, 1], options.n_members - 1)):
-        game, selection = fitter.train_best_of(dataset, member_seed)
-        completed.append(game)
-        selections.append(selection)
-    first = completed[0].game
+    seeds = (seed, *_further_seeds([seed, 1], options.n_members - 1))
+    members = [fitter.train_best_of(dataset, each) for each in seeds]
+    (first, *_), (selection, *_) = zip(*members, strict=True)
+    input_format = {f.name: getattr(data, f.name) for f in fields(InputFormat)}
     with seeded(seed):  # rows may be drawn as they are looked up
-        labels = data.labels
-        if isinstance(labels, NumberLabels) and fitter.is_stochastic(first):
-            network = fitter.network(first)
-            labels = labels.with_residual_variance(prediction.residual_variance(network, dataset))
-        summary = summarize_fit(
-            plan,
-            options.game,
-            options.ceiling,
-            dataset,
-            first,
-            labels,
-            has_custom_encoder=options.encoder is not None,
-        )
-    diagnoses = tuple(diagnose(completed[0].history, summary))
+        if isinstance(data.labels, NumberLabels) and prediction.is_probabilistic(first.game):
+            variance = prediction.residual_variance(fitter.network(first.game), dataset)
+            input_format["labels"] = replace(data.labels, residual_variance=variance)
+        summary = summarize_fit(plan, options, dataset, first.game, data.labels)
+    diagnoses = tuple(diagnose(first.history, summary))
     for diagnosis in diagnoses:
         if diagnosis.code != "label-shift":  # it was told of before training
-            warnings.warn(str(diagnosis), CidaWarning, stacklevel=caller_stacklevel())
+            warn_user(str(diagnosis))
+    modules = {"encoder": options.encoder, "predictor": options.predictor}
+    u = np.sort(subsample(dataset.u).numpy(), axis=0)
     return FittedState(
         plan=plan,
-        layout=data.layout,
-        scaler=data.scaler,
-        labels=labels,
-        members=tuple(each.game for each in completed),
-        index_values=sample_index(dataset.u),
-        n_features_in=data.n_features_in,
-        encoding_width=fitter.encoding_width(first, dataset),
+        members=tuple(each.game for each, _ in members),
+        index_values=torch.from_numpy(u)[evenly_spaced(len(u), MAX_INDEX_VALUES)],
+        encoding_width=fitter.measure_encoding_width(first.game.encoder, dataset),
         summary=summary,
         diagnoses=diagnoses,
-        histories=tuple(tuple(each.history) for each in completed),
-        selection=selections[0],
-        table=data.table,
-        index_names=data.index_names,
-        feature_names=data.feature_names,
-        custom_modules=tuple(
-            name for name in ("encoder", "predictor") if getattr(options, name) is not None
-        ),
+        histories=tuple(tuple(each.history) for each, _ in members),
+        selection=selection,
+        custom_modules=tuple(name for name, module in modules.items() if module is not None),
+        **input_format,
     )
 
 
 def _further_seeds(seed: int | list[int], count: int) -> list[int]:
-    return [
-        int(s) for s in np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=count)
-    ]
+    seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=count)
+    return [int(each) for each in seeds]
 
 
 def _weight_by_proximity(space: Space, dataset: IndexedDataset, share: float) -> IndexedDataset:
@@ -189,7 +163,7 @@ class Fitter:
         if isinstance(encoder, SupportsFitIndex):
             sample = dataset[evenly_spaced(len(dataset), MAX_ENCODER_FIT_ROWS)]
             encoder.fit_index(sample.x, self.plan.space.embed(sample.u))
-        width = self._measure_encoding_width(encoder, dataset)
+        width = self.measure_encoding_width(encoder, dataset)
         predictor = self.build_predictor(width)
         outputs = self.labels.output_width
         parameters.check_predictor(predictor.eval(), width, outputs)
@@ -241,12 +215,8 @@ class Fitter:
         loss, has_index_input = type(self.labels).loss, self.plan.has_index_input
         return SourceOnly(encoder, predictor, self.plan.space, loss, has_index_input)
 
-    def encoding_width(self, game: Game, dataset: IndexedDataset) -> int:
-        """The width of z."""
-        return self._measure_encoding_width(game.encoder, dataset)
-
-    def _measure_encoding_width(self, encoder: nn.Module, dataset: IndexedDataset) -> int:
-        """From the first rows; refuses an encoder that does not give vectors."""
+    def measure_encoding_width(self, encoder: nn.Module, dataset: IndexedDataset) -> int:
+        """The width of z, from the first rows; refuses an encoder that does not give vectors."""
         game = self.source_only(encoder.eval(), nn.Identity())
         first = dataset[torch.arange(min(2, len(dataset)))]
         with torch.no_grad(), parameters.name_argument_in_errors("encoder", first.x.shape):
@@ -262,23 +232,11 @@ class Fitter:
 
     def config(self, seed: int) -> TrainingConfig:
         """The plan's training with this seed."""
-        plan, options = self.plan, self.options
-        return TrainingConfig(
-            steps=plan.steps,
-            batch_size=plan.batch_size,
-            source_batch_size=plan.source_batch_size,
-            learning_rate=plan.learning_rate,
-            schedule=options.schedule,
-            weight_decay=plan.weight_decay,
-            ema_decay=plan.ema_decay,
-            curriculum=plan.curriculum if plan.is_adapting else 0.0,
-            curriculum_stages=options.curriculum_stages,
-            n_balance_bins=options.n_balance_bins if plan.is_adapting else 1,
-            seed=seed,
-            device=options.device,
-            precision=options.precision,
-            compile=options.compile,
-        )
+        values = vars(self.options) | vars(self.plan)
+        if not self.plan.is_adapting:
+            values |= {"curriculum": 0.0, "n_balance_bins": 1}
+        names = {f.name for f in fields(TrainingConfig)} & values.keys()
+        return TrainingConfig(seed=seed, **{name: values[name] for name in names})
 
     def train_game(self, dataset: IndexedDataset, training: TrainingConfig) -> CompletedGame:
         """One game, from its start to its end."""
@@ -321,15 +279,9 @@ class Fitter:
         kept = best if scores[best] - scores[0] > margin else 0
         return games[kept], Selection(validator.name, tuple(scores.tolist()), kept)
 
-    def is_stochastic(self, game: Game) -> bool:
-        """Whether a player is probabilistic."""
-        return is_stochastic(game.encoder) or is_stochastic(game.predictor)
-
     def network(self, game: Game) -> prediction.NetworkFunction:
-        """What predicts: one pass, or one for each draw where a player is probabilistic."""
-        if not self.is_stochastic(game):
-            return game.predict
-        return prediction.merge_over_draws(game, self.options.n_draws, self.labels.merge_draws)
+        """What predicts with a game."""
+        return prediction.prediction_network(game, self.options.n_draws, self.labels.merge_draws)
 
     def _score_left_out_range(self, training: TrainingConfig, dataset: IndexedDataset) -> float:
         """The score on the nearest source third of the same game played without its labels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -86,12 +86,11 @@ class ClassLabels(LabelCodec):
         classes = np.unique(values)
         if len(classes) < 2:
             hidden = labels.values[~labels.labelled]
-            hint = ""
-            if hidden.dtype.kind == "i" and (hidden == -1).any():
-                hint = " (-1 was read as unlabelled: if it is a class, give source)"
+            has_minus_one = hidden.dtype.kind == "i" and (hidden == -1).any()
+            hint = " (-1 was read as unlabelled: if it is a class, give source)"
             raise ValueError(
                 f"y has one class ({classes[0]}) among its labelled rows; a classifier needs at "
-                f"least two: label rows of another class too{hint}."
+                f"least two: label rows of another class too{hint if has_minus_one else ''}."
             )
         return cls(classes)
 
@@ -190,10 +189,6 @@ class NumberLabels(LabelCodec):
     @property
     def output_width(self) -> int:
         return 1
-
-    def with_residual_variance(self, variance: float | None) -> Self:
-        """The same codec that knows this error on the source."""
-        return replace(self, residual_variance=variance)
 
     def encode(self, labels: Labels) -> Array:
         values = array_checks.parse_number_labels(labels.source_labels)

@@ -9,8 +9,10 @@ import platform
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from pathlib import Path
+from typing import Any, TypedDict
 
 import numpy as np
 import sklearn
@@ -20,25 +22,22 @@ from torch import Tensor, nn
 from cida.data import RowLayout
 from cida.discriminators import DISCRIMINATORS, Discriminator
 from cida.doctor import Diagnosis, FitSummary
-from cida.errors import CidaWarning, error_summary
-from cida.estimators.array_checks import caller_stacklevel
+from cida.errors import error_summary, warn_user
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.fitting import FitOptions, Fitter
-from cida.estimators.labels import LabelCodec, codec_from_dict
+from cida.estimators.labels import codec_from_dict
 from cida.estimators.parameters import check_parameters
 from cida.estimators.scaling import MAX_ABS_VALUE, Scaler
-from cida.games import GAMES
-from cida.io.json_decode import decode, from_dict
-from cida.io.tensors import ModelFileError, read_model_file, write_model_file
+from cida.games import GAMES, Game
+from cida.io.files import contained_path
+from cida.io.json_decode import decode
+from cida.io.tensors import MODEL_FILE, ModelFileError, read_model_file, write_model_file
 from cida.networks import network_config, network_from_config
 from cida.policy import Plan
 from cida.spaces import Space, space_from_dict
 from cida.version import __version__
 
-if TYPE_CHECKING:
-    from cida.estimators.base import CIDAEstimator
-
-__all__ = ["ModelFileError", "library_versions", "load_model", "save_model", "to_json_value"]
+__all__ = ["ModelFileError", "library_versions", "load", "save_model", "to_json_value"]
 
 MAX_DRAWS = 10_000  # of a file: more would take for ever
 MAX_SPARE_BYTES = 1 << 26  # that a described network may be larger than its weights
@@ -46,22 +45,22 @@ _CUSTOM_MODULE = {"own": True}
 
 
 class ModelHeader(TypedDict):
-    """What the header says, as JSON values."""
+    """What the header says."""
 
     cida_version: str
     class_name: str
     parameters: dict[str, Any]
     plan: dict[str, Any]
-    layout: dict[str, Any]
+    layout: RowLayout
     labels: dict[str, Any]
     table: dict[str, Any] | None
     n_features_in: int
     encoding_width: int
     n_members: int
-    index_names: list[str] | None
-    feature_names: list[str] | None
+    index_names: tuple[str, ...] | None
+    feature_names: tuple[str, ...] | None
     summary: dict[str, Any]
-    diagnoses: list[dict[str, Any]]
+    diagnoses: tuple[Diagnosis, ...]
     networks: dict[str, Any]
 
 
@@ -80,34 +79,32 @@ def save_model(
         "x_scale": torch.as_tensor(state.scaler.scale),
     }
     for number, game in enumerate(state.members):
-        for name in ("encoder", "predictor"):
-            prefix = _tensor_prefix(number, name)
-            weights = getattr(game, name).state_dict()
-            tensors |= {f"{prefix}{key}": value for key, value in weights.items()}
-    layout = state.layout
-    header: ModelHeader = {
+        for prefix, module in _players(number, game).items():
+            tensors |= {f"{prefix}{key}": value for key, value in module.state_dict().items()}
+    header = {
         "cida_version": __version__,
         "class_name": class_name,
         "parameters": {name: to_json_value(value) for name, value in parameters.items()},
         "plan": state.plan.to_dict(),
-        "layout": {**vars(layout), "shape": list(layout.shape)},
+        "layout": asdict(state.layout),
         "labels": state.labels.to_dict(),
-        "table": None if state.table is None else state.table.to_dict(),
+        "table": state.table and state.table.to_dict(),
         "n_features_in": state.n_features_in,
         "encoding_width": state.encoding_width,
         "n_members": len(state.members),
-        "index_names": None if state.index_names is None else list(state.index_names),
-        "feature_names": None if state.feature_names is None else list(state.feature_names),
+        "index_names": state.index_names,
+        "feature_names": state.feature_names,
         "summary": state.summary.to_dict(),
         "diagnoses": [diagnosis.to_dict() for diagnosis in state.diagnoses],
-        "networks": {name: network_config(getattr(state.game, name))
-                     for name in state.custom_modules},
-    }  # fmt: skip
-    write_model_file(path, tensors, dict(header))
+        "networks": {n: network_config(getattr(state.game, n)) for n in state.custom_modules},
+    }
+    write_model_file(path, tensors, header)
 
 
-def _tensor_prefix(member: int, player: str) -> str:
-    return f"{player}." if member == 0 else f"member{member}.{player}."
+def _players(number: int, game: Game) -> dict[str, nn.Module]:
+    """The networks of a member by the prefix of their tensors; the first has no number."""
+    member = f"member{number}." if number else ""
+    return {f"{member}{name}.": getattr(game, name) for name in ("encoder", "predictor")}
 
 
 def library_versions() -> dict[str, str]:
@@ -121,20 +118,46 @@ def library_versions() -> dict[str, str]:
     }
 
 
-def load_model(
+def load(
     path: str | os.PathLike[str],
     encoder: nn.Module | None = None,
     predictor: nn.Module | None = None,
     discriminator: Discriminator | None = None,
-) -> CIDAEstimator:
-    """The estimator in the file; modules of your own must be passed again.
+) -> Any:
+    """Read a fitted model from a file, a run folder or an exported folder.
 
-    A discriminator of your own is needed to fit again, not to predict.
+    Parameters
+    ----------
+    path : str or path
+        What `save`, ``cida fit`` or ``cida export`` wrote.
+    encoder : torch.nn.Module, optional
+        Your own encoder, if the model had one; its weights are replaced.
+    predictor : torch.nn.Module, optional
+        Your own predictor, if the model had one.
+    discriminator : Discriminator, optional
+        Your own discriminator, if the model had one; it is needed to fit again, not to predict.
+
+    Returns
+    -------
+    CIDAClassifier or CIDARegressor
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be used; the message says why.
     """
+    if Path(path).is_dir():
+        path = contained_path(Path(path), MODEL_FILE)
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"there is no model file at {path}; give a folder that cida export wrote, "
+                "that of one run, or a file that save wrote."
+            )
     tensors, header = read_model_file(path)
     try:
-        values: ModelHeader = decode(ModelHeader, dict(header), "the header")
-        return _Loader(path, tensors, values).build(encoder, predictor, discriminator)
+        header = decode(ModelHeader, header, "the header")
+        return _Loader(path, tensors, header).build(encoder, predictor, discriminator)
     except (LookupError, AttributeError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -149,7 +172,7 @@ class _Loader:
     """One file on its way to an estimator; everything in it is checked before it is built."""
 
     def __init__(
-        self, path: str | os.PathLike[str], tensors: dict[str, Tensor], header: ModelHeader
+        self, path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]
     ) -> None:
         self.path, self.tensors, self.header = path, tensors, header
         self.n_bytes = sum(t.numel() * t.element_size() for t in tensors.values())
@@ -159,110 +182,91 @@ class _Loader:
         encoder: nn.Module | None,
         predictor: nn.Module | None,
         discriminator: Discriminator | None,
-    ) -> CIDAEstimator:
+    ) -> Any:
         from cida.estimators import CIDAClassifier, CIDARegressor  # they import this module
 
-        header = self.header
+        class_name = self.header["class_name"]
         classes = {"CIDAClassifier": CIDAClassifier, "CIDARegressor": CIDARegressor}
-        parameters = {k: _from_json_value(v) for k, v in header["parameters"].items()}
+        parameters = {k: _from_json_value(v) for k, v in self.header["parameters"].items()}
         for name, module in {"encoder": encoder, "predictor": predictor}.items():
             parameters[name] = self._module(name, parameters[name], module)
         if parameters["discriminator"] == _CUSTOM_MODULE:
             parameters["discriminator"] = discriminator
             if discriminator is None:
-                warnings.warn(
+                warn_user(
                     "discriminator was one of your own and is not stored in the file; predictions "
-                    "are the same, but to fit again pass it: load(path, discriminator=...).",
-                    CidaWarning,
-                    stacklevel=caller_stacklevel(),
+                    "are the same, but to fit again pass it: load(path, discriminator=...)."
                 )
-        model = classes[header["class_name"]](**parameters)
+        model = classes[class_name](**parameters)
         check_parameters({**model.get_params(deep=False), "validator": "consensus"}, sys.maxsize)
         if model.n_draws > MAX_DRAWS:
             raise ValueError(f"n_draws is {model.n_draws}, which is more than {MAX_DRAWS}")
         model.state_ = self._state(model._options())
-        if isinstance(model, CIDAClassifier) != ("classes" in header["labels"]):
-            raise ValueError(f"its labels are not those of a {header['class_name']}")
+        if isinstance(model, CIDAClassifier) != ("classes" in self.header["labels"]):
+            raise ValueError(f"its labels are not those of a {class_name}")
         return model
 
     def _module(self, name: str, value: Any, given: nn.Module | None) -> nn.Module | None:
-        if value == _CUSTOM_MODULE and given is None:
-            config = self.header["networks"].get(name)  # of one of ours, which it can make again
-            if config is None:
-                raise ModelFileError(
-                    f"{name} was a module of your own and is not stored in the file; pass it "
-                    f"again: load(path, {name}=...)."
-                )
-            self._check_bytes(partial(network_from_config, config))
-            return network_from_config(config)
-        return given
+        if value != _CUSTOM_MODULE or given is not None:
+            return given
+        config = self.header["networks"].get(name)  # of one of ours, which it can make again
+        if config is None:
+            raise ModelFileError(
+                f"{name} was a module of your own and is not stored in the file; pass it "
+                f"again: load(path, {name}=...)."
+            )
+        return self._build_checked(partial(network_from_config, config))
 
     def _state(self, options: FitOptions) -> FittedState:
-        header, tensors = self.header, self.tensors
-        plan = Plan.from_dict(header["plan"])
-        layout = from_dict(RowLayout, header["layout"])
-        labels = codec_from_dict(header["labels"])
-        scaler = Scaler(tensors.pop("x_mean").numpy(), tensors.pop("x_scale").numpy())
-        index_values = tensors.pop("index_seen")
-        table = None
+        header, table = self.header, None
         if header["table"] is not None:
             from cida.tables import TableFormat
 
             table = TableFormat.from_dict(header["table"])
-        _check_parts(header, plan, layout, scaler, index_values)
-        has_columns = table is not None and layout.kind == "columns"
-        if table is not None and has_columns and table.schema.width != math.prod(layout.shape):
-            raise ValueError(f"its columns give {table.schema.width} numbers a row")
-        return FittedState(
-            plan=plan,
-            layout=layout,
-            scaler=scaler,
-            labels=labels,
-            members=self._members(plan, layout, labels, options),
-            index_values=index_values,
-            n_features_in=header["n_features_in"],
-            encoding_width=header["encoding_width"],
+        shared = ("layout", "n_features_in", "encoding_width", "index_names", "feature_names")
+        mean, scale = self.tensors["x_mean"], self.tensors["x_scale"]
+        state = FittedState(
+            plan=Plan.from_dict(header["plan"]),
+            scaler=Scaler(mean.numpy(), scale.numpy()),
+            labels=codec_from_dict(header["labels"]),
+            members=(),
+            index_values=self.tensors["index_seen"],
             summary=FitSummary.from_dict(header["summary"]),
-            diagnoses=tuple(Diagnosis.from_dict(each) for each in header["diagnoses"]),
+            diagnoses=header["diagnoses"],
             table=table,
-            index_names=_as_tuple(header["index_names"]),
-            feature_names=_as_tuple(header["feature_names"]),
             custom_modules=tuple(header["networks"]),
+            **{name: header[name] for name in shared},
         )
+        _check_parts(state)
+        return replace(state, members=self._members(state, options))
 
-    def _members(
-        self, plan: Plan, layout: RowLayout, labels: LabelCodec, options: FitOptions
-    ) -> tuple[Any, ...]:
-        fitter = Fitter(plan, options, layout, labels)
-        width = self.header["encoding_width"]
-        self._check_bytes(fitter.build_encoder)
-        self._check_bytes(partial(fitter.build_predictor, width))
+    def _members(self, state: FittedState, options: FitOptions) -> tuple[Game, ...]:
+        fitter = Fitter(state.plan, options, state.layout, state.labels)
+        build_predictor = partial(fitter.build_predictor, state.encoding_width)
         members = []
         for number in range(self.header["n_members"]):
-            game = fitter.source_only(fitter.build_encoder(), fitter.build_predictor(width))
-            for name in ("encoder", "predictor"):
-                self._load_weights(getattr(game, name), name, _tensor_prefix(number, name))
+            encoder = self._build_checked(fitter.build_encoder)
+            game = fitter.source_only(encoder, self._build_checked(build_predictor))
+            for prefix, module in _players(number, game).items():
+                self._load_weights(module, prefix)
             members.append(game.eval())
         if not members:
             raise ValueError("n_members is 0; there is one at least")
         return tuple(members)
 
-    def _load_weights(self, module: nn.Module, name: str, prefix: str) -> None:
-        weights = {
-            key.removeprefix(prefix): value
-            for key, value in self.tensors.items()
-            if key.startswith(prefix)
-        }
+    def _load_weights(self, module: nn.Module, prefix: str) -> None:
+        own = {k: value for k, value in self.tensors.items() if k.startswith(prefix)}
         try:
-            module.load_state_dict(weights)
+            module.load_state_dict({k.removeprefix(prefix): value for k, value in own.items()})
         except RuntimeError as error:
+            name = prefix.split(".")[-2]
             raise ModelFileError(
                 f"{name} does not fit the weights in {os.fspath(self.path)} "
                 f"({error_summary(error)}); pass load() the {name} that the model was fitted with, "
                 "or save the model again."
             ) from None
 
-    def _check_bytes(self, build: Callable[[], nn.Module]) -> None:
+    def _build_checked(self, build: Callable[[], nn.Module]) -> nn.Module:
         """Refuses a network of more bytes than there are: a small file must not ask for much."""
         with torch.device("meta"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's, of a layer without weights
@@ -277,46 +281,42 @@ class _Loader:
                 f"{self.path} describes a network of {needed:,} bytes, and has weights of "
                 f"{self.n_bytes:,}; save the model again or copy it again."
             )
+        return build()
 
 
-def _check_parts(
-    header: ModelHeader, plan: Plan, layout: RowLayout, scaler: Scaler, index_values: Tensor
-) -> None:
+def _check_parts(state: FittedState) -> None:
     """Refuses parts that do not fit together."""
-    shape, width = layout.shape, plan.space.width
+    layout, table, width = state.layout, state.table, state.plan.space.width
+    shape = layout.shape
     if not shape or min(shape) < (0 if layout.kind == "columns" else 1):
         raise ValueError(f"shape is {list(shape)}, which is no shape of rows")
     if layout.n_numbers < 0 or any(size < 1 for size in layout.category_sizes):
         raise ValueError("its layout has more categories than columns")
     if any(not 0 <= k < layout.n_numbers for k in layout.missing_indicators):
         raise ValueError("missing_indicators names a column that is not there")
-    names = header["feature_names"]
-    if header["table"] is None and names is not None and len(names) != shape[0]:
-        raise ValueError(f"feature_names has {len(names)} names for {shape[0]} columns")
-    if header["index_names"] is not None and len(header["index_names"]) != width:
-        raise ValueError(f"index_names has {len(header['index_names'])} names for {width} columns")
-    _check_numbers("index_seen", index_values, (len(index_values), width))
-    if not len(index_values):
+    if table is not None and layout.kind == "columns" and table.schema.width != math.prod(shape):
+        raise ValueError(f"its columns give {table.schema.width} numbers a row")
+    counts = {"index_names": width} | ({"feature_names": shape[0]} if table is None else {})
+    for name, count in counts.items():
+        names = getattr(state, name)
+        if names is not None and len(names) != count:
+            raise ValueError(f"{name} has {len(names)} names for {count} columns")
+    _check_numbers("index_seen", state.index_values, (len(state.index_values), width))
+    if not len(state.index_values):
         raise ValueError("index_seen has no row")
-    for name, values in (("x_mean", scaler.mean), ("x_scale", scaler.scale)):
-        if values.shape not in ((), (1,), shape):
-            raise ValueError(f"{name} has the shape {list(values.shape)}, not {list(shape)}")
-        _check_numbers(name, torch.from_numpy(values), values.shape)
-    if not (scaler.scale > 1 / MAX_ABS_VALUE).all():
+    for name, numbers in (("x_mean", state.scaler.mean), ("x_scale", state.scaler.scale)):
+        _check_numbers(name, torch.from_numpy(numbers), (), (1,), shape)
+    if not (state.scaler.scale > 1 / MAX_ABS_VALUE).all():
         raise ValueError(f"x_scale has a number that is not above {1 / MAX_ABS_VALUE:g}")
 
 
-def _check_numbers(name: str, values: Tensor, shape: tuple[int, ...]) -> None:
-    if tuple(values.shape) != tuple(shape):
-        raise ValueError(f"{name} has the shape {list(values.shape)}, not {list(shape)}")
+def _check_numbers(name: str, values: Tensor, *shapes: tuple[int, ...]) -> None:
+    if tuple(values.shape) not in shapes:
+        raise ValueError(f"{name} has the shape {list(values.shape)}, not {list(shapes[-1])}")
     if not values.is_floating_point() or not bool(values.isfinite().all()):
         raise ValueError(f"{name} holds what is no finite number")
     if values.numel() and float(values.abs().max()) > MAX_ABS_VALUE:
         raise ValueError(f"{name} holds a number beyond {MAX_ABS_VALUE:g}")
-
-
-def _as_tuple(names: list[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)
 
 
 def to_json_value(value: Any) -> Any:
@@ -343,12 +343,13 @@ def _json_default(value: Any) -> Any:
 
 def _from_json_value(value: Any) -> Any:
     """Undoes `to_json_value`."""
-    if isinstance(value, dict) and "pairs" in value:
-        return {k: _from_json_value(v) for k, v in value["pairs"]}
-    if isinstance(value, dict) and "discriminator" in value:
-        return DISCRIMINATORS[value["discriminator"]](**value["settings"])
-    if isinstance(value, dict) and "space" in value:
-        return space_from_dict(value["space"])
+    match value:
+        case {"pairs": pairs}:
+            return {k: _from_json_value(v) for k, v in pairs}
+        case {"discriminator": name}:
+            return DISCRIMINATORS[name](**value["settings"])
+        case {"space": space}:
+            return space_from_dict(space)
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -13,9 +13,9 @@ from cida.estimators.array_checks import Array
 from cida.estimators.scaling import Scaler
 from cida.games import Game
 from cida.indexing import evenly_spaced
-from cida.networks import fixed_draw
+from cida.networks import fixed_draw, is_stochastic
 
-__all__ = ["NetworkFunction", "compute_outputs", "merge_over_draws", "residual_variance"]
+__all__ = ["NetworkFunction", "compute_outputs", "is_probabilistic", "prediction_network"]
 
 NetworkFunction = Callable[[Tensor, Tensor], Tensor]
 
@@ -42,10 +42,17 @@ def compute_outputs(network: NetworkFunction, scaler: Scaler, x: Array, u: Tenso
     return output
 
 
-def merge_over_draws(
+def is_probabilistic(game: Game) -> bool:
+    """Whether a player draws, so that predictions are means over draws."""
+    return is_stochastic(game.encoder) or is_stochastic(game.predictor)
+
+
+def prediction_network(
     game: Game, n_draws: int, merge: Callable[[Tensor], Tensor]
 ) -> NetworkFunction:
-    """The network that predicts with each draw of the players and merges what they give."""
+    """What predicts: one pass, or one for each draw, merged, where a player is probabilistic."""
+    if not is_probabilistic(game):
+        return game.predict
     # Not the game: its other players must not move a layer's place, and a loaded model has none.
     players = nn.ModuleList([game.encoder, game.predictor])
 

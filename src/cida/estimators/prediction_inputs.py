@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,62 +30,28 @@ def iter_inputs(
         x = read_rows(estimator, state, X)
         yield x, _read_index(state, domain_index, len(x))
         return
-    if not _has_columns(X):
+    is_named = isinstance(X, str | os.PathLike | Mapping)
+    if not (is_named or hasattr(X, "columns") or hasattr(X, "column_names")):
         names = ", ".join(state.table.required_columns[:MAX_NAMED_COLUMNS])
         raise ValueError(
             f"X is a {type(X).__name__}, and the model was fitted on a table; give a table with "
             f"the columns {names}."
         )
-    yield from _iter_table(state, X, domain_index)
+    from cida.tables import map_rows, open_any_table
+
+    rows = iter_table_rows(state, open_any_table(X))
+    if state.table.index:
+        yield from ((x, torch.from_numpy(u)) for x, u, _ in rows)
+    else:  # the index is given apart from the table, for all rows at once
+        x = map_rows((x for x, _, _ in rows), state.table.schema.width)
+        yield x, _read_index(state, domain_index, len(x))
 
 
-def _has_columns(X: Any) -> bool:
-    if isinstance(X, str | os.PathLike | Mapping):
-        return True
-    return hasattr(X, "columns") or hasattr(X, "column_names")
-
-
-def _iter_table(state: FittedState, X: Any, domain_index: Any) -> Iterator[tuple[Array, Tensor]]:
-    from cida.tables import open_any_table
-
+def iter_table_rows(state: FittedState, table: TableSource) -> Iterator[tuple[Array, Any, Any]]:
+    """Inputs as the scaler takes them, index (or None) and the batch itself, a batch at a time."""
     assert state.table is not None
-    given_index: Tensor | None = None
-    if not state.table.index:  # the index was given apart from the table
-        n_rows = 0 if domain_index is None else len(array_checks.as_array(domain_index))
-        index = _read_index(state, domain_index, n_rows)
-        given_index = None if domain_index is None else index
-    start = 0
-    for x, u, batch in iter_table_rows(state, open_any_table(X)):
-        stop = start + len(batch)
-        x = _in_layout(state, x)
-        if u is not None:
-            yield x, torch.from_numpy(u)
-        elif given_index is None:
-            yield x, _read_index(state, None, len(batch))
-        elif stop <= len(given_index):  # else it is too short, which is told at the end
-            yield x, given_index[start:stop]
-        start = stop
-    if given_index is not None:
-        array_checks.check_length("domain_index", given_index, start)
-
-
-def iter_table_rows(
-    state: FittedState, table: TableSource
-) -> Iterator[tuple[Array, Array | None, Any]]:
-    """Inputs as the scaler takes them, index and the batch itself, a batch at a time."""
-    assert state.table is not None
-    shape = state.layout.shape
     for x, u, batch in state.table.iter_rows(table):
-        if shape not in (x.shape[1:], (1, *x.shape[1:])):  # images may lack their one channel
-            raise ValueError(_other_shape(x, shape))
-        yield x.reshape(len(x), *shape), u, batch
-
-
-def _other_shape(x: Array, shape: tuple[int, ...]) -> str:
-    return (
-        f"X has rows of shape {x.shape[1:]} but the model was fitted with {shape}; give rows of "
-        "the same shape."
-    )
+        yield _in_layout(state, x), u, batch
 
 
 def read_rows(estimator: Any, state: FittedState, X: Any) -> Array:
@@ -96,11 +61,12 @@ def read_rows(estimator: Any, state: FittedState, X: Any) -> Array:
 
 def _in_layout(state: FittedState, x: Array) -> Array:
     shape = state.layout.shape
-    if state.layout.kind in ("image", "signal") and x[0].size == int(np.prod(shape)):
-        x = x.reshape(len(x), *shape)
-    if x.shape[1:] != shape:
-        raise ValueError(_other_shape(x, shape))
-    return x
+    if shape not in (x.shape[1:], (1, *x.shape[1:])):  # images may lack their one channel
+        raise ValueError(
+            f"X has rows of shape {x.shape[1:]} but the model was fitted with {shape}; give rows "
+            "of the same shape."
+        )
+    return x.reshape(len(x), *shape)
 
 
 def _read_index(state: FittedState, domain_index: Any, n_rows: int) -> Tensor:
@@ -119,6 +85,11 @@ def _read_index(state: FittedState, domain_index: Any, n_rows: int) -> Tensor:
             )
         return torch.zeros(n_rows, state.index_width, dtype=torch.float64)
     u = array_checks.check_domain_index(domain_index, n_rows, state.index_width)
-    array_checks.check_index_names(domain_index, state.index_names)
+    names, fitted = array_checks.get_index_names(domain_index), state.index_names
+    if names is not None and fitted is not None and names != fitted:
+        raise ValueError(
+            f"domain_index has the columns {', '.join(names)} but the model was fitted with "
+            f"{', '.join(fitted)}; give the same index columns in the same order."
+        )
     array_checks.warn_far_index(state.plan.space, u, state.index_values)
     return u

@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from cida.estimators.array_checks import Array
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.labels import NumberLabels
+from cida.estimators.prediction import is_probabilistic
 
 __all__ = ["CIDARegressor"]
 
@@ -146,10 +147,6 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
 
     __metadata_request__predict: ClassVar = {"domain_index": True, "return_std": True}
 
-    @property
-    def _is_classifier(self) -> bool:
-        return False
-
     @overload
     def predict(
         self, X: Any, domain_index: Any = None, return_std: Literal[False] = False
@@ -187,7 +184,7 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
         assert isinstance(codec, NumberLabels)
         if not return_std:
             return codec.decode(outputs)
-        if codec.residual_variance is None or not self.state_.is_stochastic:
+        if codec.residual_variance is None or not is_probabilistic(self.game_):
             raise ValueError(
                 "return_std is True, but the model was fitted with no probabilistic encoder; fit "
                 "it with stochastic='gaussian' or stochastic='dropout'."

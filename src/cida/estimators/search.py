@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +18,7 @@ from cida.data import IndexedDataset
 from cida.estimators import array_checks
 from cida.estimators.array_checks import Array, Labels
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.validation import read_labels
 from cida.selection.source_ranges import nearest_source_third
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 from cida.selection.validators import Validator, get_validator
@@ -100,7 +101,7 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """
         validator = get_validator(self.validator)
         param_sets = list(ParameterGrid(self.param_grid))
-        labels = self.estimator.read_labels(y, len(y), source)
+        labels = read_labels(self.estimator, y, len(y), source)
         training_mask = labels.labelled.copy()
         if validator.needs_held_out:
             training_mask[np.flatnonzero(training_mask)[::HELD_OUT_STRIDE]] = False
@@ -220,14 +221,12 @@ class _SearchData:
 
     def _encode_labels(self, model: CIDAEstimator) -> torch.Tensor:
         """Class numbers, or the numbers themselves as a column; 0 where there is no label."""
-        rows = self.labels.labelled
-        if not hasattr(model, "classes_"):
-            numbers = np.zeros((len(rows), 1))
-            numbers[rows, 0] = array_checks.parse_number_labels(self.labels.source_labels)
-            return torch.from_numpy(numbers)
-        codes = np.zeros(len(rows), dtype=np.int64)
-        codes[rows] = np.searchsorted(model.classes_, self.labels.source_labels)
-        return torch.from_numpy(codes)
+        if is_classifier(model):
+            return torch.from_numpy(model.state_.labels.encode(self.labels))
+        numbers = np.zeros((len(self.training_mask), 1))
+        source_labels = array_checks.parse_number_labels(self.labels.source_labels)
+        numbers[self.labels.labelled, 0] = source_labels
+        return torch.from_numpy(numbers)
 
     def _score_left_out_range(self, model: CIDAEstimator) -> float:
         """The score on the outermost source range of the same settings fitted without it."""

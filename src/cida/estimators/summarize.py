@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from cida.doctor.fit_summary import (
     marginal_label_loss,
     summarize_index,
 )
-from cida.errors import CidaWarning
+from cida.errors import warn_user
 from cida.estimators.labels import LabelCodec
 from cida.games import Game, get_game_class
 from cida.indexing import evenly_spaced
@@ -28,11 +28,12 @@ from cida.policy import Plan
 from cida.spaces import Space
 from cida.training.round_probe import FAR_ROWS_SHARE, majority_share
 
+if TYPE_CHECKING:
+    from cida.estimators.fitting import FitOptions
+
 __all__ = ["summarize_fit", "warn_label_shift"]
 
-MAX_SUMMARY_ROWS = (
-    2000  # go through the networks once more, and no more than a hundredth of training
-)
+MAX_SUMMARY_ROWS = 2000  # go through the networks once more, and at most 1 % of training
 MIN_SUMMARY_ROWS = 64
 MAX_INDEX_ROWS = 20_000  # of u, where all that is asked is how far they are
 MAX_NEIGHBOR_FEATURES = 4096  # numbers a row, beyond which neighbours are not looked for
@@ -42,17 +43,10 @@ SUMMARY_CHUNK_ROWS = 256
 
 @torch.no_grad()
 def summarize_fit(
-    plan: Plan,
-    game_name: str | type[Game],
-    ceiling: bool,
-    dataset: IndexedDataset,
-    game: Game,
-    labels: LabelCodec,
-    has_custom_encoder: bool = False,
+    plan: Plan, options: FitOptions, dataset: IndexedDataset, game: Game, labels: LabelCodec
 ) -> FitSummary:
     """What is known of the rows and of the end of training, from at most a few thousand rows."""
-    settings = _collect_settings(plan, game_name, ceiling)
-    settings["has_custom_encoder"] = has_custom_encoder
+    settings = _collect_settings(plan, options)
     if not plan.has_index:
         return FitSummary(**settings)
     source = dataset[_subsample(dataset.source_rows, MAX_SUMMARY_ROWS // 2)]
@@ -74,25 +68,21 @@ def summarize_fit(
     )
 
 
-def _collect_settings(plan: Plan, game_name: str | type[Game], ceiling: bool) -> dict[str, Any]:
+def _collect_settings(plan: Plan, options: FitOptions) -> dict[str, Any]:
     """The settings that the doctor reads."""
-    game_class = get_game_class(game_name)
+    game = get_game_class(options.game)
     is_set_by_user = plan.reasons["coordinates"].rule == "user"
+    shared = {f.name for f in fields(FitSummary)} & {f.name for f in fields(plan)}
     return {
-        "game": game_name if isinstance(game_name, str) else "custom",
-        "has_index": plan.has_index,
+        **{name: getattr(plan, name) for name in shared},
+        "game": options.game if isinstance(options.game, str) else "custom",
         "is_adaptive": plan.is_adapting,
-        "is_conditional": game_class.conditional,
-        "uses_head": game_class.uses_head,
-        "default_lambda": game_class.default_lambda,
-        "lambda_d": plan.lambda_d,
-        "discriminator_steps": plan.discriminator_steps,
-        "ceiling": ceiling,
-        "curriculum": plan.curriculum,
-        "steps": plan.steps,
-        "learning_rate": plan.learning_rate,
-        "weight_decay": plan.weight_decay,
+        "is_conditional": game.conditional,
+        "uses_head": game.uses_head,
+        "default_lambda": game.default_lambda,
+        "ceiling": options.ceiling,
         "coordinates": plan.coordinates if is_set_by_user else "auto",
+        "has_custom_encoder": options.encoder is not None,
     }
 
 
@@ -164,14 +154,12 @@ def _farthest_targets(space: Space, dataset: IndexedDataset, targets: Tensor) ->
     return targets[distance.topk(max(1, int(FAR_ROWS_SHARE * len(targets)))).indices.sort().values]
 
 
-def warn_label_shift(space: Space, dataset: IndexedDataset, stacklevel: int) -> None:
+def warn_label_shift(space: Space, dataset: IndexedDataset) -> None:
     """Warn where the balance of source labels moves along u: invariance may hurt there."""
     shift = measure_source_label_shift(space, dataset)
     if shift is not None and shift.is_suspected:
-        warnings.warn(
+        warn_user(
             f"y itself seems to depend on domain_index ({shift.summary()}): an encoding that hides "
             "the index may hide y with it, and be worse than no adaptation; compare with "
-            "discriminator=None, or use game='conditional' with coordinates='raw'.",
-            CidaWarning,
-            stacklevel=stacklevel,
+            "discriminator=None, or use game='conditional' with coordinates='raw'."
         )

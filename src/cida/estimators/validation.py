@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from sklearn.base import is_classifier
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import validate_data
 from torch import Tensor
@@ -19,11 +20,12 @@ from cida.estimators.array_checks import Array, Labels
 from cida.estimators.labels import ClassLabels, LabelCodec, NumberLabels
 from cida.estimators.scaling import Scaler
 from cida.networks.builders import image_or_signal_shape
+from cida.training import seeded
 
 if TYPE_CHECKING:  # tables need pyarrow
     from cida.tables import TableFormat, TableSource
 
-__all__ = ["FitArguments", "TrainingData", "dataset_training_data", "is_table", "training_data"]
+__all__ = ["FitArguments", "InputFormat", "TrainingData", "dataset_training_data", "training_data"]
 
 MAX_CHUNK_NUMBERS = 1 << 23  # of X that are in memory at a time
 
@@ -40,22 +42,13 @@ class FitArguments:
     drop: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class InputOptions:
-    """What the estimator says of its inputs."""
+@dataclass(frozen=True, kw_only=True)
+class InputFormat:
+    """How inputs and labels become what networks take.
 
-    is_classifier: bool
-    standardize: bool
-    allow_nd: bool
-    batch_size: int | None
-    class_weight: Any = None
+    ``table`` says how the columns of a table are read, and is None where X was an array.
+    """
 
-
-@dataclass(frozen=True)
-class TrainingData:
-    """All rows as networks take them, and how they were made so."""
-
-    dataset: IndexedDataset
     layout: RowLayout
     scaler: Scaler
     labels: LabelCodec
@@ -64,11 +57,43 @@ class TrainingData:
     index_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
 
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingData(InputFormat):
+    """All rows as networks take them, and how they were made so."""
+
+    dataset: IndexedDataset
+
     def __len__(self) -> int:
         return len(self.dataset)
 
 
-def is_table(X: Any, y: Any = None) -> bool:
+def training_data(estimator: Any, given: FitArguments) -> TrainingData:
+    """Read and check the arguments of a fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose parameters say what its inputs may be; a copy, since it is written to.
+    given : FitArguments
+        The arguments of the fit.
+
+    Returns
+    -------
+    TrainingData
+        All rows, scaled, with the labels of the target wiped.
+    """
+    if not _is_table(given.X, given.y):
+        return _array_training_data(estimator, given)
+    from cida.tables import open_any_table
+
+    table = open_any_table(given.X)
+    if isinstance(given.y, str) or (given.y is None and table.default_label):
+        return _columns_training_data(estimator, given, table)
+    return _frame_training_data(estimator, given, table)
+
+
+def _is_table(X: Any, y: Any) -> bool:
     """Whether X is read by the names of its columns: a path, a mapping, or a frame with texts.
 
     A frame is, where y names its label column or where a column is no number.
@@ -77,7 +102,7 @@ def is_table(X: Any, y: Any = None) -> bool:
         return True
     dtypes = getattr(X, "dtypes", None)  # of pandas and polars
     if dtypes is not None and hasattr(X, "columns"):
-        return any(not _is_plain_number(dtype) for dtype in dtypes)
+        return not all(map(_is_plain_number, dtypes))
     return hasattr(X, "column_names") and hasattr(X, "schema")  # pyarrow
 
 
@@ -87,169 +112,157 @@ def _is_plain_number(dtype: Any) -> bool:
     return getattr(dtype, "kind", "O") in "biuf"
 
 
-def training_data(estimator: Any, options: InputOptions, given: FitArguments) -> TrainingData:
-    """Read and check the arguments of a fit.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Whose name stands in scikit-learn's messages; a copy, since it is written to.
-    options : InputOptions
-        What the estimator says of its inputs.
-    given : FitArguments
-        The arguments of the fit.
-
-    Returns
-    -------
-    TrainingData
-        All rows, scaled, with the labels of the target wiped.
-    """
-    if is_table(given.X, given.y):
-        return _table_training_data(estimator, options, given)
-    return _array_training_data(estimator, options, given)
-
-
-# --- arrays --------------------------------------------------------------------------------------
-
-
-def _array_training_data(
-    estimator: Any, options: InputOptions, given: FitArguments
-) -> TrainingData:
+def _array_training_data(estimator: Any, given: FitArguments) -> TrainingData:
     x = check_rows(estimator, given.X, reset=True)
     n_features_in = int(x.shape[1])
     has_index = given.domain_index is not None
-    labels = read_labels(given.y, len(x), options, has_index, given.source, estimator)
-    weight = array_checks.read_sample_weight(labels, given.sample_weight, x)
-    if has_index:
-        u = array_checks.check_domain_index(given.domain_index, len(x))
-    else:
-        x, labels, weight = array_checks.drop_zero_weight(x, labels, weight)
-        if len(x) <= (options.batch_size or min(128, len(x))):
-            x, labels, weight = array_checks.merge_duplicate_rows(x, labels, weight)
-        u = torch.zeros(len(x), 1, dtype=torch.float64)
-    codec = _fit_codec(options, labels, weight)
+    labels, weight, u = _read_targets(estimator, given, x)
+    if not has_index:
+        x, labels, weight = _take(np.flatnonzero(weight > 0), x, labels, weight)
+        if len(x) <= (estimator.batch_size or 128):
+            x, labels, weight = _merge_duplicate_rows(x, labels, weight)
+        u = u[: len(x)]
     # Where there is a target, its rows count as much as the source's for what x looks like.
     counts = np.ones(len(x)) if has_index else weight
-    scaler = Scaler.fit(x, counts) if options.standardize else Scaler.identity()
-    layout = _array_layout(x.shape[1:], options.allow_nd, has_index)
-    if layout.kind not in ("columns", "own"):
-        x = x.reshape(len(x), *layout.shape)
-    weight = _class_weighted(options, codec, labels, weight)
-    dataset = IndexedDataset(
-        scaler.transform(x),
-        torch.from_numpy(codec.encode(labels)),
-        u,
-        torch.from_numpy(labels.labelled),
-        torch.from_numpy(weight / weight[labels.labelled].mean()).float(),
-    )
+    scaler = Scaler.fit(x, counts) if estimator.standardize else Scaler.identity()
+    layout = _array_layout(estimator, x.shape[1:], has_index)
     names = getattr(estimator, "feature_names_in_", None)
-    return TrainingData(
-        dataset,
-        layout,
-        scaler,
-        codec,
+    return _make_training_data(
+        estimator,
+        scaler.transform(x.reshape(len(x), *layout.shape)),
+        labels,
+        weight,
+        u,
+        layout=layout,
+        scaler=scaler,
         n_features_in=n_features_in,
         index_names=array_checks.get_index_names(given.domain_index),
-        feature_names=None if names is None else tuple(str(name) for name in names),
+        feature_names=None if names is None else tuple(map(str, names)),
     )
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> Array:
     """X as an array of finite numbers, by scikit-learn's rules."""
-    if isinstance(X, Tensor):
-        X = array_checks.as_array(X)
-    x: Array = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-        allow_nd=True,
-    )
+    X = array_checks.as_array(X) if isinstance(X, Tensor) else X
+    rules = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "allow_nd": True}
+    x: Array = validate_data(estimator, X, reset=reset, **rules)
     array_checks.check_finite("X", x)
     return x
 
 
-def _array_layout(shape: tuple[int, ...], has_own_encoder: bool, has_index: bool) -> RowLayout:
-    if len(shape) == 1:
-        return RowLayout("columns", shape, has_index=has_index)
-    if has_own_encoder:
-        return RowLayout("own", shape, has_index=has_index)
-    network_shape = image_or_signal_shape(shape)
-    kind = "image" if len(network_shape) == 3 else "signal"
-    return RowLayout(kind, network_shape, has_index=has_index)  # type: ignore[arg-type]
-
-
 def read_labels(
-    y: Any, n_rows: int, options: InputOptions, has_index: bool, source: Any, estimator: Any
+    estimator: Any, y: Any, n_rows: int, source: Any = None, has_index: bool = True
 ) -> Labels:
     """The labels, and which of them may be read."""
     if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-        )
-    labels = array_checks.read_labels(y, n_rows, has_index=has_index, source=source)
-    if options.is_classifier and source is None:
-        if has_index:
-            return array_checks.hide_minus_one(labels)
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    may_hide = is_classifier(estimator) and source is None
+    hides = may_hide and has_index
+    labels = array_checks.read_labels(y, n_rows, source, has_index=has_index, hides_minus_one=hides)
+    if may_hide and not has_index:
         array_checks.warn_minus_one(labels.values)
     return labels
 
 
-def _fit_codec(options: InputOptions, labels: Labels, weight: Array) -> LabelCodec:
-    return ClassLabels.fit(labels) if options.is_classifier else NumberLabels.fit(labels, weight)
+def _read_targets(estimator: Any, given: FitArguments, x: Array) -> tuple[Labels, Array, Tensor]:
+    """Labels, weights and index that were given apart from the rows."""
+    has_index = given.domain_index is not None
+    labels = read_labels(estimator, given.y, len(x), given.source, has_index)
+    weight = array_checks.read_sample_weight(labels, given.sample_weight, x)
+    if not has_index:
+        return labels, weight, torch.zeros(len(x), 1, dtype=torch.float64)
+    return labels, weight, array_checks.check_domain_index(given.domain_index, len(x))
 
 
-def _class_weighted(
-    options: InputOptions, codec: LabelCodec, labels: Labels, weight: Array
-) -> Array:
-    if options.class_weight is None or not isinstance(codec, ClassLabels):
-        return weight
-    of_class = compute_class_weight(
-        options.class_weight,
-        classes=codec.classes,
-        y=labels.source_labels,
-        sample_weight=weight[labels.labelled],
-    )
-    weight = weight.copy()
-    weight[labels.labelled] *= of_class[np.searchsorted(codec.classes, labels.source_labels)]
-    return weight
+def _take(rows: Array, x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
+    return x[rows], Labels(labels.values[rows], labels.labelled[rows]), weight[rows]
 
 
-def dataset_training_data(
-    dataset: IndexedDataset, is_classifier: bool, has_own_encoder: bool
+def _merge_duplicate_rows(x: Array, labels: Labels, weight: Array) -> tuple[Array, Labels, Array]:
+    """Equal rows once, with their weights added up, in an order that depends on content alone.
+
+    So a weight of 2 is exactly a row given twice.
+    """
+    _, codes = np.unique(labels.values, return_inverse=True)
+    table = np.column_stack([x.reshape(len(x), -1), codes])
+    _, first, group = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    x, labels, _ = _take(first, x, labels, weight)
+    return x, labels, np.bincount(group.ravel(), weights=weight)
+
+
+def _array_layout(estimator: Any, shape: tuple[int, ...], has_index: bool) -> RowLayout:
+    if len(shape) == 1:
+        return RowLayout("columns", shape, has_index=has_index)
+    if estimator.encoder is not None:
+        return RowLayout("own", shape, has_index=has_index)
+    shape = image_or_signal_shape(shape)
+    return RowLayout("image" if len(shape) == 3 else "signal", shape, has_index=has_index)
+
+
+def _make_training_data(
+    estimator: Any,
+    x: Array | Tensor,
+    labels: Labels,
+    weight: Array,
+    u: Tensor,
+    codec: LabelCodec | None = None,
+    **input_format: Any,
 ) -> TrainingData:
+    """Rows with their labels encoded and weighted; an array's are read as they are needed."""
+    if codec is None:
+        fits_classes = is_classifier(estimator)
+        codec = ClassLabels.fit(labels) if fits_classes else NumberLabels.fit(labels, weight)
+    rows = labels.labelled
+    class_weight = getattr(estimator, "class_weight", None)
+    if class_weight is not None and isinstance(codec, ClassLabels):
+        known = labels.source_labels
+        weight_of_class = compute_class_weight(
+            class_weight, classes=codec.classes, y=known, sample_weight=weight[rows]
+        )
+        weight = weight.copy()
+        weight[rows] *= weight_of_class[np.searchsorted(codec.classes, known)]
+    y, labelled = torch.from_numpy(codec.encode(labels)), torch.from_numpy(rows)
+    weights = torch.from_numpy(weight / weight[rows].mean()).float()
+    if isinstance(x, Tensor):
+        dataset = IndexedDataset(x, y, u, labelled, weights)
+    else:
+        dataset = MappedDataset(x, y, u, labelled, weights)
+    return TrainingData(dataset=dataset, labels=codec, **input_format)
+
+
+def dataset_training_data(estimator: Any, dataset: IndexedDataset) -> TrainingData:
     """A data set as it is: inputs are not scaled, labels are training targets."""
-    shape = array_checks.check_dataset(dataset)
-    kind = "columns" if len(shape) == 1 else "own"
-    if kind == "own" and not has_own_encoder:
+    if not len(dataset.source_rows):
+        raise ValueError(f"rows has no labelled row among its {len(dataset)}; label some.")
+    array_checks.check_finite("rows.u", dataset.u.numpy())
+    with seeded(0):  # a look-up may draw, and that must not be felt outside
+        first = dataset[torch.arange(1)].x
+    if first.dim() < 2 or first.dtype != torch.float32:
+        raise ValueError(
+            f"rows deals x of shape {tuple(first.shape)} and type {first.dtype} for one row; it "
+            "must deal float32 numbers, at least one a row."
+        )
+    shape = tuple(first.shape[1:])
+    if len(shape) > 1 and estimator.encoder is None:
         raise ValueError(
             f"dataset has rows of shape {shape}; give an encoder of your own for rows that are no "
             "vectors."
         )
-    known = dataset.source_labels
-    codec = ClassLabels.from_codes(known) if is_classifier else NumberLabels.from_targets(known)
-    layout = RowLayout(kind, shape)  # type: ignore[arg-type]
-    return TrainingData(dataset, layout, Scaler.identity(), codec, n_features_in=shape[0])
+    fit_codec = ClassLabels.from_codes if is_classifier(estimator) else NumberLabels.from_targets
+    return TrainingData(
+        dataset=dataset,
+        layout=RowLayout("columns" if len(shape) == 1 else "own", shape),
+        scaler=Scaler.identity(),
+        labels=fit_codec(dataset.source_labels),
+        n_features_in=shape[0],
+    )
 
 
 # --- tables --------------------------------------------------------------------------------------
 
 
-def _table_training_data(
-    estimator: Any, options: InputOptions, given: FitArguments
-) -> TrainingData:
-    from cida.tables import open_any_table
-
-    table = open_any_table(given.X)
-    if isinstance(given.y, str) or (given.y is None and table.default_label):
-        return _columns_training_data(options, given, table)
-    return _frame_training_data(estimator, options, given, table)
-
-
-def _columns_training_data(
-    options: InputOptions, given: FitArguments, table: TableSource
-) -> TrainingData:
+def _columns_training_data(estimator: Any, given: FitArguments, table: TableSource) -> TrainingData:
     """Label and index are columns of the table."""
     from cida.tables import ColumnRoles, TableFormat, read_table
 
@@ -263,67 +276,44 @@ def _columns_training_data(
     index = (index,) if isinstance(index, str) else tuple(index or table.default_index)
     if not index:
         raise ValueError("domain_index is missing; name the column along which labels end.")
-    roles = ColumnRoles(
-        given.y or table.default_label, index, tuple(given.drop), not options.is_classifier
-    )
+    label = given.y or table.default_label
+    roles = ColumnRoles(label, index, tuple(given.drop), not is_classifier(estimator))
     encoded = read_table(table, roles)
-    u, labelled = torch.from_numpy(encoded.u), torch.from_numpy(encoded.labelled)
+    values, codec = encoded.y, None
     if encoded.classes is not None:
-        codec: LabelCodec = ClassLabels(encoded.classes)
-        y, values = torch.from_numpy(encoded.y), encoded.classes[encoded.y]
-        weight = _class_weighted(
-            options, codec, Labels(values, encoded.labelled), np.ones(len(encoded))
-        )
-    else:
-        numbers = Labels(encoded.y, encoded.labelled)
-        weight = np.ones(len(encoded))
-        codec = NumberLabels.fit(numbers, weight)
-        y = torch.from_numpy(codec.encode(numbers))
-    table_format = TableFormat(encoded.schema, roles.label, roles.index, encoded.index_kinds)
-    x, layout, scaler = _encode_inputs(table, table_format, options, has_index=True)
-    weights = torch.from_numpy(weight / weight[encoded.labelled].mean()).float()
-    return TrainingData(
-        MappedDataset(x, y, u, labelled, weights),
-        layout,
-        scaler,
+        values, codec = encoded.classes[encoded.y], ClassLabels(encoded.classes)
+    table_format = TableFormat(encoded.schema, label, index, encoded.index_kinds)
+    x, layout, scaler = _encode_inputs(estimator, table, table_format, has_index=True)
+    return _make_training_data(
+        estimator,
+        x,
+        Labels(values, encoded.labelled),
+        np.ones(len(encoded)),
+        torch.from_numpy(encoded.u),
         codec,
+        layout=layout,
+        scaler=scaler,
         n_features_in=len(encoded.schema.columns) or layout.shape[0],
         table=table_format,
-        index_names=roles.index,
+        index_names=index,
         feature_names=encoded.schema.names,
     )
 
 
-def _frame_training_data(
-    estimator: Any, options: InputOptions, given: FitArguments, table: TableSource
-) -> TrainingData:
+def _frame_training_data(estimator: Any, given: FitArguments, table: TableSource) -> TrainingData:
     """Inputs are columns of a frame with texts or missing values; y and the index are arrays."""
     from cida.tables import TableFormat
     from cida.tables.encoded_table import read_schema
 
     table_format = TableFormat(read_schema(table, given.drop))
-    x, layout, scaler = _encode_inputs(
-        table, table_format, options, has_index=given.domain_index is not None
-    )
-    labels = read_labels(given.y, len(x), options, layout.has_index, given.source, estimator)
-    weight = array_checks.read_sample_weight(labels, given.sample_weight, x)
-    u = torch.zeros(len(x), 1, dtype=torch.float64)
-    if layout.has_index:
-        u = array_checks.check_domain_index(given.domain_index, len(x))
-    codec = _fit_codec(options, labels, weight)
-    weight = _class_weighted(options, codec, labels, weight)
-    dataset = MappedDataset(
+    has_index = given.domain_index is not None
+    x, layout, scaler = _encode_inputs(estimator, table, table_format, has_index)
+    return _make_training_data(
+        estimator,
         x,
-        torch.from_numpy(codec.encode(labels)),
-        u,
-        torch.from_numpy(labels.labelled),
-        torch.from_numpy(weight / weight[labels.labelled].mean()).float(),
-    )
-    return TrainingData(
-        dataset,
-        layout,
-        scaler,
-        codec,
+        *_read_targets(estimator, given, x),
+        layout=layout,
+        scaler=scaler,
         n_features_in=len(table_format.schema.columns),
         table=table_format,
         index_names=array_checks.get_index_names(given.domain_index),
@@ -332,26 +322,24 @@ def _frame_training_data(
 
 
 def _encode_inputs(
-    table: TableSource, table_format: TableFormat, options: InputOptions, has_index: bool
+    estimator: Any, table: TableSource, table_format: TableFormat, has_index: bool
 ) -> tuple[Array, RowLayout, Scaler]:
     """All inputs in a mapped file, as networks take them."""
     from cida.tables import map_rows
     from cida.tables.encoded_table import encode_batches
 
-    schema = table_format.schema
-    if table.input_array is None:
+    schema, array = table_format.schema, table.input_array
+    if array is None:
         layout = RowLayout(
             "columns", (schema.width,), schema.missing_indicators, schema.category_sizes, has_index
         )
         columns = schema.names or table_format.index  # the latter for the number of rows
         x = map_rows(encode_batches(table, schema, columns), schema.width)
         return x, layout, Scaler.identity()
-    array = table.input_array
-    layout = _array_layout(array.shape[1:], options.allow_nd, has_index)
+    layout = _array_layout(estimator, array.shape[1:], has_index)
     scaler = Scaler.fit(array, np.ones(len(array)))
-    width = int(np.prod(layout.shape))
-    x = map_rows(_scaled_chunks(array, scaler), width).reshape(len(array), *layout.shape)
-    return x, layout, scaler
+    x = map_rows(_scaled_chunks(array, scaler), int(np.prod(layout.shape)))
+    return x.reshape(len(array), *layout.shape), layout, scaler
 
 
 def _scaled_chunks(array: Array, scaler: Scaler) -> Iterator[Array]:

@@ -15,7 +15,7 @@ from rich.console import Console
 from cida import CidaWarning
 from cida.errors import did_you_mean_file
 from cida.estimators import CIDAClassifier
-from cida.estimators.loading import load
+from cida.estimators.model_file import load
 from cida.experiments.sleep import STAGE_CLASSES, read_signal
 from cida.experiments.sleep.recording_errors import require_packages
 from cida.experiments.sleep.signals import SEGMENT_SECONDS
