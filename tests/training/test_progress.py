@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from cida import CIDAClassifier
 from cida.training import Event
-from cida.training.progress import ProgressBar, format_losses, make_status_items
+from cida.training.progress import ProgressBar, make_status_items
 
 EVENT = Event(
     step=30,
@@ -21,15 +21,17 @@ EVENT = Event(
 
 
 def test_each_loss_stands_before_its_ceiling():
-    assert format_losses(EVENT) == "prediction 0.012, discriminator 3.397 / 3.401"
+    prediction, discriminator, *_ = (item.text for item in make_status_items(EVENT, {}, 0.0))
+    assert prediction == "prediction 0.012"
+    assert discriminator == "discriminator 3.397 / 3.401"
 
 
 def test_the_bar_shows_the_step_and_the_losses():
     screen = io.StringIO()
     with ProgressBar("circle", Console(file=screen, force_terminal=True, width=120)) as bar:
         bar(EVENT)
-        bar.progress.refresh()
-        (task,) = bar.progress.tasks
+        bar.refresh()
+        (task,) = bar.tasks
         assert (task.completed, task.total) == (30, 120)
     assert "circle" in screen.getvalue()
     assert "30/120" in screen.getvalue()
@@ -132,7 +134,7 @@ def test_every_line_fits_the_terminal(width):
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     bar = ProgressBar("Default (moving frame), seed 12345", console)
     bar(HEALTHY)
-    lines = console.render_lines(bar.progress.get_renderable(), pad=False)
+    lines = console.render_lines(bar.get_renderable(), pad=False)
     words = ["".join(part.text for part in line) for line in lines]
     assert max(map(len, words)) <= width
     assert words[0].startswith("Default")
@@ -146,12 +148,12 @@ def test_lines_that_wrap_in_a_narrower_terminal_are_cleared():
     console = Console(file=screen, force_terminal=True, width=100, color_system=None)
     with ProgressBar("Default (moving frame), seed 12345", console) as bar:
         bar(HEALTHY)
-        bar.progress.refresh()
-        wide = sum(max(0, length - 1) // 40 for length in bar.progress.line_widths)
-        height = len(bar.progress.line_widths)
+        bar.refresh()
+        wide = sum(max(0, length - 1) // 40 for length in bar.line_widths)
+        height = len(bar.line_widths)
         screen.truncate(screen.seek(0))
         console.width = 40
-        bar.progress.refresh()
+        bar.refresh()
         ups = screen.getvalue().split("Default")[0].count("\x1b[1A")
     assert wide > 0
     assert ups == wide + height - 1

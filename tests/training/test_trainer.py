@@ -330,14 +330,10 @@ def test_events_tell_how_many_rows_are_active():
 
 
 def test_weights_are_averaged_alike_one_by_one_and_all_at_once(monkeypatch):
-    """The functions that take all tensors at once are not public, and may go."""
+    """The function that takes all tensors at once is not public, and may go."""
     averages = []
-    for functions in (
-        (state._lerp_each, state._copy_each),
-        (state._lerp_in_turn, state._copy_in_turn),
-    ):
-        for name, function in zip(("_lerp_each", "_copy_each"), functions, strict=True):
-            monkeypatch.setattr(state, name, function)
+    for function in (state._lerp_each, state._lerp_in_turn):
+        monkeypatch.setattr(state, "_lerp_each", function)
         torch.manual_seed(0)
         network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
         average = WeightAverage([network], 0.9)

@@ -10,13 +10,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from cida.check.result import (
-    ENCODING_WIDTH,
-    MIN_LEARNED_MARGIN,
-    CheckFailedError,
-    CheckResult,
-    run_check,
-)
+from cida.check.result import ENCODING_WIDTH, MIN_LEARNED_MARGIN, CheckResult, require, run_check
 from cida.data import Batch, IndexedDataset
 from cida.discriminators import Histogram
 from cida.games import Game, GameParts, Move
@@ -92,21 +86,15 @@ def _play_rounds(
 
 def deals_finite_moves_to_its_players(kind: type[Game]) -> None:
     game, rows = _make_game(kind)
-    for source, pooled in (
-        _make_batches(rows),
-        (rows[rows.source_rows[:1]], rows[rows.source_rows[:1]]),
-    ):
+    one_row = rows[rows.source_rows[:1]]
+    for source, pooled in (_make_batches(rows), (one_row, one_row)):
         moves = list(game.moves(source, pooled))
-        unknown = {move.player for move in moves} - set(game.player_parameters())
-        if unknown:
-            raise CheckFailedError(
-                f"it yields moves of {', '.join(sorted(unknown))}, not one of its players"
-            )
+        unknown = ", ".join(sorted({move.player for move in moves} - set(game.player_parameters())))
+        require(not unknown, f"it yields moves of {unknown}, not one of its players")
         for move in moves:
-            if move.total_loss.dim() != 0 or not bool(move.total_loss.isfinite()):
-                raise CheckFailedError(
-                    f"the {move.player}'s loss on {len(pooled)} rows is not one number"
-                )
+            is_number = move.total_loss.dim() == 0 and bool(move.total_loss.isfinite())
+            failure = f"the {move.player}'s loss on {len(pooled)} rows is not one number"
+            require(is_number, failure)
 
 
 def every_player_can_move(kind: type[Game]) -> None:
@@ -114,8 +102,8 @@ def every_player_can_move(kind: type[Game]) -> None:
     before = {name: [p.clone() for p in ps] for name, ps in game.player_parameters().items()}
     _play_rounds(game, rows, set(before), rounds=2)
     for name, parameters in game.player_parameters().items():
-        if all(torch.equal(a, b) for a, b in zip(before[name], parameters, strict=True)):
-            raise CheckFailedError(f"two rounds do not change the {name}")
+        is_same = all(torch.equal(a, b) for a, b in zip(before[name], parameters, strict=True))
+        require(not is_same, f"two rounds do not change the {name}")
 
 
 def the_adversary_learns_and_the_encoder_feels_it(kind: type[Game]) -> None:
@@ -126,18 +114,14 @@ def the_adversary_learns_and_the_encoder_feels_it(kind: type[Game]) -> None:
     last = _play_rounds(game, rows, adversaries)[-1]
     for name, ceiling in last.ceilings.items():
         below = float(ceiling - last.metrics[name].detach())
-        if not below > MIN_LEARNED_MARGIN:
-            raise CheckFailedError(
-                f"against a fixed encoder the {name} gets only {below:.3g} below its ceiling"
-            )
-    if "encoder" not in last.losses:
-        raise CheckFailedError("its last move has no loss named 'encoder', the adversarial one")
+        failure = f"against a fixed encoder the {name} gets only {below:.3g} below its ceiling"
+        require(below > MIN_LEARNED_MARGIN, failure)
+    failure = "its last move has no loss named 'encoder', the adversarial one"
+    require("encoder" in last.losses, failure)
     changes = _metric_changes_after_step(game, rows, last)
     for name in last.ceilings:
-        if not changes[name] > 0:
-            raise CheckFailedError(
-                f"the encoder's adversarial step does not raise the {name}'s loss"
-            )
+        failure = f"the encoder's adversarial step does not raise the {name}'s loss"
+        require(changes[name] > 0, failure)
 
 
 def a_penalty_lowers_what_it_is_for(kind: type[Game]) -> None:
@@ -146,11 +130,9 @@ def a_penalty_lowers_what_it_is_for(kind: type[Game]) -> None:
     if set(game.player_parameters()) != {"encoder"} or "encoder" not in last.losses:
         return
     changes = _metric_changes_after_step(game, rows, last)
-    penalties = set(changes) - {"prediction"}
-    if not penalties or any(changes[name] >= 0 for name in penalties):
-        raise CheckFailedError(
-            "the step of its 'encoder' loss lowers no metric beside 'prediction'"
-        )
+    penalties = [change for name, change in changes.items() if name != "prediction"]
+    is_lowered = bool(penalties) and not any(change >= 0 for change in penalties)
+    require(is_lowered, "the step of its 'encoder' loss lowers no metric beside 'prediction'")
 
 
 def _metric_changes_after_step(game: Game, rows: IndexedDataset, last: Move) -> dict[str, float]:
@@ -158,10 +140,7 @@ def _metric_changes_after_step(game: Game, rows: IndexedDataset, last: Move) -> 
     parameters = [p for p in game.encoder.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(last.losses["encoder"], parameters, materialize_grads=True)
     norm = math.sqrt(sum(float(g.square().sum()) for g in gradients))
-    if not norm > 1e-6:
-        raise CheckFailedError(
-            "the gradient of the 'encoder' loss that reaches the encoder is zero"
-        )
+    require(norm > 1e-6, "the gradient of the 'encoder' loss that reaches the encoder is zero")
     with torch.no_grad():
         for parameter, gradient in zip(parameters, gradients, strict=True):
             parameter.sub_(gradient * (1e-4 / norm))  # small: the heads are sharp
@@ -172,18 +151,15 @@ def _metric_changes_after_step(game: Game, rows: IndexedDataset, last: Move) -> 
 def target_labels_are_never_read(kind: type[Game]) -> None:
     game, rows = _make_game(kind)
     source, pooled = _make_batches(rows)
-    other = torch.where(pooled.labelled, pooled.y, 1 - pooled.y)
-    poisoned = replace(pooled, y=other)
+    poisoned = replace(pooled, y=torch.where(pooled.labelled, pooled.y, 1 - pooled.y))
     for done in (0.0, 0.9):  # a game may have several phases
         game.set_progress(done)
         totals = []
         for batch in (pooled, poisoned):
             with seeded(1):
-                totals.append(
-                    [float(move.total_loss.detach()) for move in game.moves(source, batch)]
-                )
-        if totals[0] != totals[1]:
-            raise CheckFailedError("other labels on the target rows change its losses")
+                moves = game.moves(source, batch)
+                totals.append([float(move.total_loss.detach()) for move in moves])
+        require(totals[0] == totals[1], "other labels on the target rows change its losses")
 
 
 def the_predictor_learns(kind: type[Game]) -> None:
@@ -191,10 +167,8 @@ def the_predictor_learns(kind: type[Game]) -> None:
     _play_rounds(game, rows, set(game.player_parameters()), rounds=150)
     source = rows[rows.source_rows]
     accuracy = float((game.predict(source.x, source.u).argmax(1) == source.y).float().mean())
-    if not accuracy > 0.9:
-        raise CheckFailedError(
-            f"its accuracy is only {accuracy:.0%} on an easy source after 150 rounds"
-        )
+    failure = f"its accuracy is only {accuracy:.0%} on an easy source after 150 rounds"
+    require(accuracy > 0.9, failure)
 
 
 GAME_CHECKS: list[Callable[[type[Game]], None]] = [

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["ENCODING_WIDTH", "MIN_LEARNED_MARGIN", "CheckFailedError", "CheckResult", "run_check"]
+__all__ = ["ENCODING_WIDTH", "MIN_LEARNED_MARGIN", "CheckResult", "require", "run_check"]
 
 ENCODING_WIDTH = 8
-MIN_LEARNED_MARGIN = (
-    0.3  # how far below its ceiling a trained adversary must get; V[u] is 1 in these worlds
-)
+MIN_LEARNED_MARGIN = 0.3  # of a trained adversary, below its ceiling; V[u] is 1 in these worlds
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,12 @@ class CheckResult:
 
 class CheckFailedError(AssertionError):
     """Raised by a check, with one sentence on what is wrong."""
+
+
+def require(condition: bool, failure: str) -> None:
+    """Fail the check with this sentence unless the condition holds."""
+    if not condition:
+        raise CheckFailedError(failure)
 
 
 def run_check(check: Callable[..., None], subject: str, run: Callable[[], None]) -> CheckResult:

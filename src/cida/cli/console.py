@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
-    BarColumn,
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
@@ -92,14 +91,12 @@ def progress_bar(
 
     A transient one is gone when the work is done, and the time left is shown beside it.
     """
-    from cida.training.progress import ResizableProgress, TruncatedTitle  # they import torch
+    from cida.training.progress import ResizableProgress  # it imports torch
 
     return ResizableProgress(
-        TruncatedTitle(console),
-        BarColumn(bar_width=24),
+        console,
         DownloadColumn() if counts_bytes else MofNCompleteColumn(),
         TimeRemainingColumn() if transient else TimeElapsedColumn(),
-        console=console,
         transient=transient,
         disable=not console.is_interactive,
     )

@@ -51,12 +51,23 @@ class IndexWindows(nn.Module):
     places: Tensor
     mean: Tensor
     spread: Tensor
+    product: Tensor | None
 
     def __init__(self, features: int, index_width: int) -> None:
         super().__init__()
         self.register_buffer("places", torch.zeros(N_WINDOWS, index_width))
         self.register_buffer("mean", torch.zeros(N_WINDOWS, features))
         self.register_buffer("spread", torch.ones(N_WINDOWS, features))
+        self.register_buffer("product", None, persistent=False)
+
+    def make_traceable(self) -> None:
+        """Write out the product by which `torch.cdist` finds its distances, for any number of rows.
+
+        Its digits decide between places that are nearly as near, so they are to be the same.
+        """
+        lengths = self.places.square().sum(1, keepdim=True)
+        product = torch.cat([self.places, torch.ones_like(lengths), lengths], dim=1).T
+        self.product = product.contiguous()
 
     @torch.no_grad()
     def fit(self, x: Tensor, index: Tensor, present: Tensor | None = None) -> Self:
@@ -98,18 +109,21 @@ class IndexWindows(nn.Module):
         return _window_size(min(n_rows, MAX_WINDOW_FIT_ROWS))
 
     def _moments_at(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        distance, nearest_windows = self.distances_to_windows(index).topk(
-            N_MIXED_WINDOWS, largest=False
-        )
+        distances = self._distances_to_windows(index)
+        distance, nearest_windows = distances.topk(N_MIXED_WINDOWS, largest=False)
         reach = distance[:, -1:].clamp(min=1e-6)
         share = ((reach - distance) / (reach * distance.clamp(min=1e-6))).square() + 1e-12
         share = (share / share.sum(1, keepdim=True))[:, None]
         mean, spread = share @ self.mean[nearest_windows], share @ self.spread[nearest_windows]
         return mean[:, 0], spread[:, 0]
 
-    def distances_to_windows(self, index: Tensor) -> Tensor:
-        """The distance of each row's index to every window."""
-        return torch.cdist(index, self.places)
+    def _distances_to_windows(self, index: Tensor) -> Tensor:
+        if self.product is None:
+            return torch.cdist(index, self.places)
+        squares = (index * index).unbind(1)  # not square: onnxruntime rounds its powers otherwise
+        lengths = sum(squares[1:], start=squares[0])[:, None]
+        padded = torch.cat([-2 * index, lengths, torch.ones_like(lengths)], dim=1)
+        return (padded @ self.product).clamp(min=0).sqrt()
 
 
 def _pad_windows(values: Tensor, n_empty: int, fill_value: float) -> Tensor:

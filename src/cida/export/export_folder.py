@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from cida.estimators.labels import ClassLabels
 from cida.estimators.model_file import library_versions
 from cida.export.model_card import CITATION, ExportedModel, model_card
 from cida.export.signature import build_onnx_inputs
@@ -32,8 +31,14 @@ def export_folder(exported: ExportedModel, path: str | os.PathLike[str]) -> None
     folder = Path(path)
     check_empty_folder(folder)
     with atomic_new_folder(folder) as temp_folder:
-        _write_weights(exported, temp_folder)
-        _write_json(temp_folder / METADATA_FILE, _model_metadata(exported, temp_folder))
+        exported.model.save(temp_folder / MODEL_FILE)
+        run_folder = RunFolder(temp_folder)
+        if exported.record is not None:
+            run_folder.write_record(exported.record)
+        if exported.result is not None:
+            run_folder.write_result(exported.result)
+        metadata = json.dumps(_model_metadata(exported, temp_folder), indent=2) + "\n"
+        (temp_folder / METADATA_FILE).write_text(metadata)
         (temp_folder / CARD_FILE).write_text(model_card(exported, folder.name))
         (temp_folder / CITATION_FILE).write_text(CITATION)
 
@@ -46,19 +51,10 @@ def check_empty_folder(folder: Path) -> None:
         )
 
 
-def _write_weights(exported: ExportedModel, temp_folder: Path) -> None:
-    exported.model.save(temp_folder / MODEL_FILE)
-    run_folder = RunFolder(temp_folder)
-    if exported.record is not None:
-        run_folder.write_record(exported.record)
-    if exported.result is not None:
-        run_folder.write_result(exported.result)
-
-
 def _model_metadata(exported: ExportedModel, temp_folder: Path) -> dict[str, Any]:
     """What a program should know without opening the weights."""
     state = exported.state
-    classes = state.labels.classes.tolist() if isinstance(state.labels, ClassLabels) else None
+    classes = getattr(state.labels, "classes", None)
     values = state.index_values.numpy()
     ranges = np.stack([values.min(0), values.max(0)], axis=1).tolist()
     return {
@@ -66,19 +62,10 @@ def _model_metadata(exported: ExportedModel, temp_folder: Path) -> dict[str, Any
         "cida": __version__,
         "model": type(exported.model).__name__,
         "inputs": [one.to_dict() for one in build_onnx_inputs(state)],
-        "classes": classes,
+        "classes": None if classes is None else classes.tolist(),
         "index": dict(zip(exported.index_names, ranges, strict=False)),
         "space": state.plan.space.to_dict(),
         "custom_modules": exported.custom_modules,
         "exported_with": library_versions(),
-        "files": {path.name: _sha256(path) for path in sorted(temp_folder.glob("*.safetensors"))},
+        "files": {MODEL_FILE: hashlib.sha256((temp_folder / MODEL_FILE).read_bytes()).hexdigest()},
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_json(path: Path, data: dict[str, Any]) -> None:
-    path.write_text(json.dumps(data, indent=2) + "\n")

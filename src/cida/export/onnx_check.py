@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -15,8 +14,8 @@ from cida.errors import CidaWarning
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels, NumberLabels
-from cida.export.onnx_graph import make_synthetic_x
-from cida.export.signature import OnnxInput, build_onnx_inputs
+from cida.export.signature import OnnxInput, build_onnx_inputs, indexed_table
+from cida.networks import TabularEncoder
 
 __all__ = ["make_synthetic_rows", "max_prediction_difference", "open_session", "predict_rows"]
 
@@ -35,26 +34,24 @@ def max_prediction_difference(model: CIDAEstimator, path: str | os.PathLike[str]
 
     Infinite where a label differs that is sure.
     """
-    onnx_session = open_session(path)
+    onnx_session, codec = open_session(path), model.state_.labels
+    scale = codec.scale if isinstance(codec, NumberLabels) else 1.0
     worst = 0.0
     for size in BATCH_SIZES:
         rows = make_synthetic_rows(model, size, seed=size)
         torch_output = predict_rows(model, rows)
-        onnx_outputs = dict(
-            zip(
-                [o.name for o in onnx_session.get_outputs()],
-                onnx_session.run(None, rows),
-                strict=True,
-            )
-        )
-        if "probabilities" in onnx_outputs:
-            worst = max(worst, float(np.abs(onnx_outputs["probabilities"] - torch_output).max()))
-            if _has_label_mismatch(model, onnx_outputs["label"], torch_output):
+        first, *others = onnx_session.run(None, rows)  # probabilities and label, or a prediction
+        difference = float(np.abs(first.reshape(torch_output.shape) - torch_output).max()) / scale
+        if not np.isfinite(difference):
+            return float("inf")
+        worst = max(worst, difference)
+        if isinstance(codec, ClassLabels):
+            ordered = np.sort(torch_output, axis=1)
+            is_decided = ordered[:, -1] - ordered[:, -2] > MIN_TOP_TWO_MARGIN
+            expected = codec.classes[torch_output.argmax(1)]
+            if (others[0].astype(str) != expected.astype(str))[is_decided].any():
                 return float("inf")
-        else:
-            difference = np.abs(onnx_outputs["prediction"] - torch_output[:, 0]).max()
-            worst = max(worst, float(difference) / _label_scale(model))
-    return worst if np.isfinite(worst) else float("inf")
+    return worst
 
 
 def open_session(path: str | os.PathLike[str]) -> Any:
@@ -75,14 +72,14 @@ def make_synthetic_rows(model: CIDAEstimator, n_rows: int, seed: int) -> InputAr
     generator = np.random.default_rng(seed)
     state: FittedState = model.state_
     inputs = build_onnx_inputs(state)
-    if state.table is None or not state.table.index:
-        arrays = {"X": make_synthetic_x(state, n_rows, generator)}
-        if len(inputs) > 1:
-            arrays["u"] = _sample_index(state, n_rows, generator)
-        return arrays
-    columns = inputs[: -len(state.table.index)]
+    columns = [one for one in inputs if not one.is_index]
     arrays = {one.name: _sample_column(one, state, n_rows, generator) for one in columns}
-    u = _sample_index(state, n_rows, generator)
+    if state.index_width is None:
+        return arrays
+    values = [generator.choice(column, n_rows) for column in state.index_values.numpy().T]
+    u = np.stack(values, axis=1).astype(float)
+    if indexed_table(state) is None:
+        return {**arrays, "u": u}
     return arrays | {one.name: u[:, k] for k, one in enumerate(inputs[len(columns) :])}
 
 
@@ -91,35 +88,24 @@ def predict_rows(model: CIDAEstimator, rows: InputArrays) -> Array:
     state: FittedState = model.state_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CidaWarning)
-        if state.table is None or not state.table.index:
-            x, u = rows["X"], rows.get("u")
-            index = torch.zeros(len(x), 1) if u is None else torch.from_numpy(u)
-        else:
-            x, index = _encode_rows(state, build_onnx_inputs(state), rows)
-        outputs = state.outputs(x, index, model.n_draws)
+        outputs = state.outputs(*_read_rows(state, rows), model.n_draws)
     codec = state.labels
     if isinstance(codec, ClassLabels):
         return codec.probabilities(outputs)
     return codec.decode(outputs)[:, None]
 
 
-def _sample_index(state: FittedState, n_rows: int, generator: np.random.Generator) -> Array:
-    values = state.index_values.numpy()
-    columns = [generator.choice(column, n_rows) for column in values.T]
-    return np.stack(columns, axis=1).astype(float)
-
-
 def _sample_column(
     spec: OnnxInput, state: FittedState, n_rows: int, generator: np.random.Generator
 ) -> Array:
-    if spec.kind == "rows":
-        return make_synthetic_x(state, n_rows, generator)
+    table = state.table
+    if spec.kind == "rows" or table is None:
+        return _sample_x(state, n_rows, generator)
     missing = generator.random(n_rows) < MISSING_SHARE
     if spec.kind == "category":
         texts = np.array([*spec.categories, UNKNOWN_CATEGORY], dtype=object)
         return np.where(missing, "", generator.choice(texts, n_rows))
-    assert state.table is not None
-    column = next(c for c in state.table.schema.columns if c.name == spec.column)
+    column = next(c for c in table.schema.columns if c.name == spec.column)
     values = column.center + column.scale * generator.normal(size=n_rows)
     if spec.kind == "boolean":
         values = generator.integers(0, 2, n_rows).astype(float)
@@ -128,14 +114,32 @@ def _sample_column(
     return np.where(missing, np.nan, values)
 
 
-def _encode_rows(
-    state: FittedState, inputs: Sequence[OnnxInput], rows: InputArrays
-) -> tuple[Array, torch.Tensor]:
-    """Inputs and index as the model reads them from a table with these cells."""
+def _sample_x(state: FittedState, n_rows: int, generator: np.random.Generator) -> Array:
+    """Rows about the mean of those fitted on, as the scaler takes them; codes are known ones."""
+    layout = state.layout
+    noise = generator.normal(size=(n_rows, *layout.shape))
+    n_numbers, n_indicators = layout.n_numbers, len(layout.missing_indicators)
+    sizes = list(layout.category_sizes)
+    encoder = next((m for m in state.members[0].modules() if isinstance(m, TabularEncoder)), None)
+    if encoder is not None and layout.shape == (sum(encoder.split_sizes),):
+        # Of an array the encoder alone knows which columns are codes.
+        n_numbers, n_indicators, _ = encoder.split_sizes
+        sizes = [table.num_embeddings for table in encoder.embedding_tables()]
+    sizes = [2] * n_indicators + sizes
+    if sizes:
+        noise[:, n_numbers:] = generator.integers(0, sizes, (n_rows, len(sizes)))
+    x: Array = state.scaler.mean + state.scaler.scale * noise
+    return x if len(layout.shape) == 1 else x.astype(np.float32)
+
+
+def _read_rows(state: FittedState, rows: InputArrays) -> tuple[Array, torch.Tensor]:
+    """Inputs and index as the model reads them from arrays, or from a table with these cells."""
+    table = indexed_table(state)
+    if table is None:
+        return rows["X"], torch.from_numpy(rows.get("u", np.zeros((len(rows["X"]), 1))))
     from cida.tables.encoded_table import read_index
 
-    pa, table = import_module("pyarrow"), state.table
-    assert table is not None
+    pa, inputs = import_module("pyarrow"), build_onnx_inputs(state)
     cells = {one.column: _to_arrow(pa, one, rows[one.name]) for one in inputs if one.kind != "rows"}
     batch = pa.record_batch(cells)
     x = table.schema.encode(batch) if state.layout.kind == "columns" else rows["X"]
@@ -151,17 +155,3 @@ def _to_arrow(pa: Any, spec: OnnxInput, values: Array) -> Any:
         dates = np.round(np.nan_to_num(values) * MICROSECONDS_PER_DAY).astype("datetime64[us]")
         return pa.array(dates, mask=np.isnan(values))
     return pa.array(values, from_pandas=True)
-
-
-def _has_label_mismatch(model: CIDAEstimator, labels: Array, torch_output: Array) -> bool:
-    codec = model.state_.labels
-    assert isinstance(codec, ClassLabels)
-    ordered = np.sort(torch_output, axis=1)
-    is_decided = ordered[:, -1] - ordered[:, -2] > MIN_TOP_TWO_MARGIN
-    pairs = zip(labels[is_decided], torch_output.argmax(1)[is_decided], strict=True)
-    return any(str(label) != str(codec.classes[code]) for label, code in pairs)
-
-
-def _label_scale(model: CIDAEstimator) -> float:
-    codec = model.state_.labels
-    return codec.scale if isinstance(codec, NumberLabels) else 1.0

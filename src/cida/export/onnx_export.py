@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,34 +21,27 @@ from torch import Tensor
 from cida.errors import error_summary
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.fitted_state import FittedState
-from cida.estimators.labels import ClassLabels
-from cida.export.onnx_check import max_prediction_difference
-from cida.export.onnx_graph import (
-    EstimatorGraph,
-    ExportGraph,
-    TableGraph,
-    make_example_u,
-    make_example_x,
-)
+from cida.export.onnx_check import make_synthetic_rows, max_prediction_difference
+from cida.export.onnx_graph import EstimatorGraph, TableGraph
 from cida.export.signature import (
     CLASSIFIER_OUTPUTS,
     REGRESSOR_OUTPUTS,
     OnnxInput,
     build_onnx_inputs,
+    indexed_table,
 )
 from cida.io.files import atomic_replace
 from cida.version import __version__
 
-__all__ = ["MAX_PREDICTION_DIFFERENCE", "ExportError", "check_onnx_installed", "export_onnx"]
+__all__ = ["ExportError", "check_onnx_installed", "export_onnx"]
 
 Array = np.ndarray[Any, Any]
 OnnxModel = Any  # onnx.ModelProto: the package is there for those who ask for it
 
 ONNX_OPSET, ONNX_ML_OPSET = 20, 3
 METADATA_KEY = "cida"  # under which the file says what its inputs are
-MAX_PREDICTION_DIFFERENCE = (
-    1e-4  # by which a prediction may differ from torch's: far more than rounding
-)
+MAX_PREDICTION_DIFFERENCE = 1e-4  # to torch's prediction: far more than rounding
+N_EXAMPLE_ROWS = 3  # to trace with: neither 0 nor 1, which torch takes for constants
 
 
 class ExportError(FloatingPointError):
@@ -69,26 +62,23 @@ def export_onnx(
     check_onnx_installed("onnx", "onnxscript", *(["onnxruntime"] if check else []))
     check_is_fitted(model)
     state = model.state_
-    inputs = build_onnx_inputs(state)
-    if state.table is None or not state.table.index:
-        graph: ExportGraph = EstimatorGraph(state, model.n_draws)
-        examples = [make_example_x(state), *([make_example_u(state)] if state.index_width else [])]
-    else:
-        graph = TableGraph(state, model.n_draws)
-        examples = _table_examples(state, inputs)
-    onnx_model = _trace(graph, examples)
-    _finalize_graph(onnx_model, inputs, _classes(model))
-    _add_metadata(onnx_model, model, inputs)
+    inputs, classes = build_onnx_inputs(state), getattr(state.labels, "classes", None)
+    rows = make_synthetic_rows(model, N_EXAMPLE_ROWS, seed=0)
+    no_codes = np.zeros(N_EXAMPLE_ROWS, dtype=np.int64)
+    arrays = [no_codes if one.kind == "category" else rows[one.name] for one in inputs]
+    examples = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
+    graph_class = EstimatorGraph if indexed_table(state) is None else TableGraph
+    onnx_model = _trace(graph_class(state, model.n_draws), examples)
+    _finalize_graph(onnx_model, inputs, classes)
+    _add_metadata(onnx_model, state, inputs, classes)
     with atomic_replace(path) as temp_path:
         temp_path.write_bytes(onnx_model.SerializeToString())
         difference = _compare(model, temp_path) if check else None
         if difference is not None and not difference <= MAX_PREDICTION_DIFFERENCE:
             raise ExportError(
-                "the ONNX file's predictions differ from the model's by up to "
-                f"{difference:.2g}, where "
-                f"{MAX_PREDICTION_DIFFERENCE:g} is the most, so {os.fspath(path)} was not kept; "
-                "deploy the folder "
-                "instead (--folder)."
+                f"the ONNX file's predictions differ from the model's by up to {difference:.2g}, "
+                f"where {MAX_PREDICTION_DIFFERENCE:g} is the most, so {os.fspath(path)} was not "
+                "kept; deploy the folder instead (--folder)."
             )
     return difference
 
@@ -112,24 +102,7 @@ def check_onnx_installed(*packages: str) -> None:
         )
 
 
-def _table_examples(state: FittedState, inputs: Sequence[OnnxInput]) -> list[Tensor]:
-    u = make_example_u(state)
-    examples: list[Tensor] = []
-    for spec in inputs[: -u.shape[1]]:
-        kind = {"float": torch.float32, "double": torch.float64, "string": torch.int64}[spec.dtype]
-        examples.append(torch.zeros(len(u), *spec.shape, dtype=kind))
-    return [*examples, *u.unbind(1)]
-
-
-def _classes(model: CIDAEstimator) -> Array | None:
-    codec = model.state_.labels
-    return codec.classes if isinstance(codec, ClassLabels) else None
-
-
-# --- the graph -----------------------------------------------------------------------------------
-
-
-def _trace(graph: ExportGraph, examples: list[Tensor]) -> OnnxModel:
+def _trace(graph: EstimatorGraph, examples: list[Tensor]) -> OnnxModel:
     """The torch module as an ONNX model, its inputs named in.0, in.1, ... and its outputs out.0."""
     rows = torch.export.Dim("rows", min=1)
     with torch.no_grad(), _silence_torch_onnx():
@@ -164,26 +137,25 @@ def _finalize_graph(model: OnnxModel, inputs: Sequence[OnnxInput], classes: Arra
     new_names |= dict(zip(outputs, names, strict=False))
     if classes is not None:
         new_names[outputs[1]] = "cida.class"
-    _rename_values(graph, new_names, reserved_names={one.name for one in inputs} | set(names))
+    _rename_values(graph, new_names, reserved={one.name for one in inputs} | set(names))
     for k, one in enumerate(inputs):
         if one.kind == "category":
             _insert_label_encoder(onnx, graph, f"in.{k}", one)
     if classes is not None:
         _insert_class_lookup(onnx, graph, classes)
-    used_domains = {node.domain for node in graph.node}
-    opsets = [opset for opset in model.opset_import if opset.domain in (*used_domains, "")]
-    opsets = [opset for opset in opsets if opset.domain != "ai.onnx.ml"]
+    domains = {"", *(node.domain for node in graph.node)} - {"ai.onnx.ml"}
+    opsets = [opset for opset in model.opset_import if opset.domain in domains]
     del model.opset_import[:]
     model.opset_import.extend([*opsets, onnx.helper.make_opsetid("ai.onnx.ml", ONNX_ML_OPSET)])
 
 
-def _rename_values(graph: Any, new_names: Mapping[str, str], reserved_names: set[str]) -> None:
+def _rename_values(graph: Any, new_names: dict[str, str], reserved: set[str]) -> None:
     """Values by their new names; those of torch's own that a new name has make room for it."""
 
     def new_name(name: str) -> str:
         if name in new_names:
             return new_names[name]
-        while name in reserved_names:
+        while name in reserved:
             name = f"cida.{name}"
         return name
 
@@ -228,23 +200,20 @@ def _insert_class_lookup(onnx: Any, graph: Any, classes: Array) -> None:
 
 
 def _add_metadata(
-    model: OnnxModel, fitted_model: CIDAEstimator, inputs: Sequence[OnnxInput]
+    model: OnnxModel, state: FittedState, inputs: Sequence[OnnxInput], classes: Array | None
 ) -> None:
     """What a reader of the file should know, as JSON in its metadata."""
-    onnx = import_module("onnx")
-    classes = _classes(fitted_model)
     metadata: dict[str, Any] = {
         "cida": __version__,
         "inputs": [one.to_dict() for one in inputs],
         "classes": None if classes is None else classes.tolist(),
     }
-    state = fitted_model.state_
     if state.table is not None:
-        metadata |= {"label": state.table.label, "index": list(state.table.index)}
+        metadata |= {"label": state.table.label, "index": state.table.index}
     else:
-        metadata["features"] = None if state.feature_names is None else list(state.feature_names)
-        metadata["index"] = None if state.index_names is None else list(state.index_names)
-    onnx.helper.set_model_props(model, {METADATA_KEY: json.dumps(metadata)})
+        metadata |= {"features": state.feature_names, "index": state.index_names}
+    props = {METADATA_KEY: json.dumps(metadata)}
+    import_module("onnx").helper.set_model_props(model, props)
     model.producer_name, model.producer_version = "cida", __version__
 
 
@@ -254,9 +223,8 @@ def _silence_torch_onnx() -> Iterator[None]:
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
+        try:
             yield
-    finally:
-        logger.setLevel(level)
+        finally:
+            logger.setLevel(level)

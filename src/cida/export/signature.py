@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from cida.estimators.fitted_state import FittedState
 
 if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
-    from cida.tables import Column
+    from cida.tables import TableFormat
 
-__all__ = [
-    "CLASSIFIER_OUTPUTS",
-    "INPUT_FORMATS",
-    "REGRESSOR_OUTPUTS",
-    "OnnxInput",
-    "build_onnx_inputs",
-]
+__all__ = ["INPUT_FORMATS", "OnnxInput", "build_onnx_inputs", "indexed_table"]
 
 CLASSIFIER_OUTPUTS = ("probabilities", "label")
 REGRESSOR_OUTPUTS = ("prediction", "deviation")
@@ -43,43 +37,43 @@ class OnnxInput:
     dtype: str = "double"
     categories: tuple[str, ...] = ()
 
+    @property
+    def is_index(self) -> bool:
+        """Whether it is of the index."""
+        return self.kind in ("index", "index date")
+
     def to_dict(self) -> dict[str, Any]:
         """The input as JSON values."""
         categories = {"categories": list(self.categories)} if self.kind == "category" else {}
-        format_note = INPUT_FORMATS[self.kind]
-        fields = {"name": self.name, "column": self.column, "kind": self.kind, "how": format_note}
-        return {**fields, "type": self.dtype, "shape": ["rows", *self.shape], **categories}
+        names = {"name": self.name, "column": self.column, "kind": self.kind}
+        row = {"how": INPUT_FORMATS[self.kind], "type": self.dtype, "shape": ["rows", *self.shape]}
+        return {**names, **row, **categories}
+
+
+def indexed_table(state: FittedState) -> TableFormat | None:
+    """How the model finds its columns and its index by name; None where they come as arrays."""
+    table = state.table
+    return table if table is not None and table.index else None
 
 
 def build_onnx_inputs(state: FittedState) -> tuple[OnnxInput, ...]:
     """The inputs of the model's file, in their order."""
     shape, width = state.layout.shape, state.index_width
-    if state.table is None or not state.table.index:
-        rows = OnnxInput("X", "X", "rows", shape, "double" if len(shape) == 1 else "float")
+    rows = OnnxInput("X", "X", "rows", shape, "double" if len(shape) == 1 else "float")
+    table = indexed_table(state)
+    if table is None:
         return (rows,) if width is None else (rows, OnnxInput("u", "u", "index", (width,)))
-    table = state.table
-    if state.layout.kind == "columns":
-        columns = [_column_input(column) for column in table.schema.columns]
-    else:
-        columns = [OnnxInput("X", "X", "rows", shape, "float")]
-    kinds: list[InputKind] = ["index date" if k == "date" else "index" for k in table.index_kinds]
-    index = [
-        OnnxInput(_unreserved_name(n), n, kind) for n, kind in zip(table.index, kinds, strict=True)
-    ]
-    return (*columns, *index)
-
-
-def _column_input(column: Column) -> OnnxInput:
-    name = _unreserved_name(column.name)
-    if column.is_numeric:
-        return OnnxInput(name, column.name, column.kind)
-    return OnnxInput(name, column.name, "category", (), "string", column.categories)
+    inputs = [] if state.layout.kind == "columns" else [rows]
+    for column in table.schema.columns:  # of images and signals there are none
+        name, dtype = _unreserved_name(column.name), "double" if column.is_numeric else "string"
+        inputs.append(OnnxInput(name, column.name, column.kind, (), dtype, column.categories))
+    for name, kind in zip(table.index, table.index_kinds, strict=True):
+        index_kind: InputKind = "index date" if kind == "date" else "index"
+        inputs.append(OnnxInput(_unreserved_name(name), name, index_kind))
+    return tuple(inputs)
 
 
 def _unreserved_name(column: str) -> str:
     """The column's own name, unless an output has it or it is none at all."""
-    return (
-        column
-        if column and column not in (*CLASSIFIER_OUTPUTS, *REGRESSOR_OUTPUTS)
-        else f"input.{column}"
-    )
+    is_free = column and column not in (*CLASSIFIER_OUTPUTS, *REGRESSOR_OUTPUTS)
+    return column if is_free else f"input.{column}"

@@ -52,11 +52,17 @@ class IndexTrend(nn.Module):
 
     centre: Tensor
     covariance: Tensor
+    frozen_inverse: Tensor | None
 
     def __init__(self, index_width: int) -> None:
         super().__init__()
         self.register_buffer("centre", torch.zeros(index_width))
         self.register_buffer("covariance", torch.eye(index_width))
+        self.register_buffer("frozen_inverse", None, persistent=False)
+
+    def make_traceable(self) -> None:
+        """Invert the covariance once for all, since ONNX has no inverse; for evaluation only."""
+        self.frozen_inverse = self.eval()(self.centre[None]).inverse
 
     def forward(self, index: Tensor) -> IndexMoments:
         centre = self.centre
@@ -65,6 +71,8 @@ class IndexTrend(nn.Module):
             self.centre.lerp_(centre, MOMENTUM)
             centered = index - centre
             self.covariance.lerp_(centered.T @ centered / len(index), MOMENTUM)
+        if self.frozen_inverse is not None:
+            return IndexMoments(index - centre, self.frozen_inverse)
         ridge = torch.full_like(centre, RIDGE_PENALTY).diag()
         return IndexMoments(index - centre, torch.linalg.inv(self.covariance + ridge))
 

@@ -23,6 +23,7 @@ __all__ = [
     "StochasticLayer",
     "convert_dropout",
     "fixed_draw",
+    "freeze_draws",
     "is_stochastic",
 ]
 
@@ -43,10 +44,30 @@ class StochasticLayer(nn.Module):
     fixed_draw : Select a draw of all stochastic layers of a module.
     """
 
-    def draw_generator(self) -> torch.Generator | None:
-        """The generator of the current draw, anew at each call; None outside a draw."""
+    frozen_noise: Tensor | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frozen_seeds: list[int] = []  # of all draws, after `freeze_draws`
+        self.register_buffer("frozen_noise", None, persistent=False)
+
+    def draw_noise(self, values: Tensor) -> Tensor | None:
+        """The noise of the current draw for rows of such values; None outside a draw."""
         seed = _LAYER_SEEDS.get().get(self)
-        return None if seed is None else torch.Generator().manual_seed(seed)
+        if seed is not None:
+            return self._seeded_noise(values, seed)
+        if not self.frozen_seeds:
+            return None
+        if self.frozen_noise is None:
+            noise = [self._seeded_noise(values, each) for each in self.frozen_seeds]
+            self.frozen_noise = torch.stack(noise)
+        n_draws, *shape = self.frozen_noise.shape
+        n_rows = values.shape[0] // n_draws  # not len, which would be one number when traced
+        return self.frozen_noise[:, None].expand(-1, n_rows, *shape).flatten(0, 1)
+
+    def _seeded_noise(self, values: Tensor, seed: int) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        return self.sample_noise(values.shape[1:], generator).to(values)
 
     def sample_noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
         """The noise of one draw for rows of this shape, in double precision."""
@@ -87,13 +108,11 @@ class GaussianCode(StochasticLayer):
 
     def forward(self, x: Tensor) -> Tensor:
         mean, deviation = self.moments(x)
-        generator = self.draw_generator()
-        if generator is not None:
-            noise = self.sample_noise(mean.shape[1:], generator).to(mean)
-        elif self.training:
+        noise = self.draw_noise(mean)
+        if noise is None:
+            if not self.training:
+                return mean
             noise = torch.randn_like(mean)
-        else:
-            return mean
         return torch.addcmul(mean, deviation, noise)
 
     def sample_noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
@@ -127,11 +146,11 @@ class MonteCarloDropout(StochasticLayer):
         self.channels = channels
 
     def forward(self, x: Tensor) -> Tensor:
-        generator = self.draw_generator()
-        if generator is None:
-            drop = nn.functional.dropout2d if self.channels else nn.functional.dropout
-            return drop(x, self.p, self.training)
-        return x * self.sample_noise(x.shape[1:], generator).to(x)
+        noise = self.draw_noise(x)
+        if noise is not None:
+            return x * noise
+        drop = nn.functional.dropout2d if self.channels else nn.functional.dropout
+        return drop(x, self.p, self.training)
 
     def sample_noise(self, shape: Sequence[int], generator: torch.Generator) -> Tensor:
         """``mask / (1 - p)`` for rows of this shape."""
@@ -225,15 +244,35 @@ def fixed_draw(module: nn.Module, draw: int) -> Iterator[None]:
     draw : int
         Number of the draw.
     """
-    seeds: dict[nn.Module, int] = {
-        layer: int(np.random.SeedSequence((draw, place)).generate_state(1)[0])
-        for place, layer in enumerate(_stochastic_layers(module))
-    }
-    token = _LAYER_SEEDS.set({**_LAYER_SEEDS.get(), **seeds})
+    seeds = zip(_stochastic_layers(module), _layer_seeds(module, draw), strict=True)
+    token = _LAYER_SEEDS.set({**_LAYER_SEEDS.get(), **dict(seeds)})
     try:
         yield
     finally:
         _LAYER_SEEDS.reset(token)
+
+
+def freeze_draws(module: nn.Module, n_draws: int) -> None:
+    """Make all draws at once from now on: rows come once for each draw, one block below the other.
+
+    The noise is made when the first rows come and then kept, so that the module can be traced.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Changed in place.
+    n_draws : int
+        Number of draws.
+    """
+    seeds = [_layer_seeds(module, draw) for draw in range(n_draws)]
+    for place, layer in enumerate(_stochastic_layers(module)):
+        layer.frozen_seeds = [each[place] for each in seeds]
+
+
+def _layer_seeds(module: nn.Module, draw: int) -> list[int]:
+    """The seed of each stochastic layer in a draw."""
+    places = range(len(_stochastic_layers(module)))
+    return [int(np.random.SeedSequence((draw, k)).generate_state(1)[0]) for k in places]
 
 
 def _stochastic_layers(module: nn.Module) -> list[StochasticLayer]:

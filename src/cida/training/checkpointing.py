@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import signal
 import threading
 import time
@@ -15,7 +14,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
 from typing import Any, Self
 
 import torch
@@ -34,7 +32,6 @@ MAX_KEPT_CHECKPOINTS = 2  # one may be damaged
 CHECKPOINT_INTERVAL_SECONDS = 30.0
 CHECKPOINT_FORMAT_VERSION = 3  # what a checkpoint holds, and under which names
 SYNC_INTERVAL_ROUNDS = 20  # how often ranks agree on a checkpoint or an interruption
-CHECKPOINT_NAME_PATTERN = re.compile(r"step-(\d+)-([0-9a-f]{16})\.safetensors")
 
 
 class CheckpointWarning(CidaWarning):
@@ -114,28 +111,25 @@ class CheckpointStore:
         request = _RESUME_REQUEST.get()
         if request is None:
             return None
-        number, request.n_trainings = request.n_trainings, request.n_trainings + 1
-        return cls(
-            request.folder / f"training-{number}",
-            _training_identity(game, dataset, settings),
-            request.interval_seconds,
-        )
+        folder = request.folder / f"training-{request.n_trainings}"
+        request.n_trainings += 1
+        identity = _training_identity(game, dataset, settings)
+        return cls(folder, identity, request.interval_seconds)
 
     def load_latest(self) -> Checkpoint | None:
         """The newest valid checkpoint of this training; a warning names each invalid one."""
         checkpoints: dict[int, Checkpoint] = {}
         for path in reversed(self._list_files()):
             try:
-                state = self._read(path)
+                checkpoint = self._read(path)
+                checkpoints[checkpoint.step] = checkpoint
             except ModelFileError as error:
                 _warn(f"{error}; training continues from the one before it, or starts again.")
-                continue
-            checkpoints[state.step] = state
         common = distributed.common_to_ranks(checkpoints)
         return checkpoints[max(common)] if common else None
 
     def _read(self, path: Path) -> Checkpoint:
-        if _digest(path.read_bytes()) != _parse_name(path)[1]:
+        if not path.stem.endswith(f"-{_digest(path.read_bytes())}"):
             raise ModelFileError(f"checkpoint {path} is damaged: its checksum does not match")
         tensors, header = read_model_file(path)
         if header.get("identity") != self.identity:
@@ -156,11 +150,8 @@ class CheckpointStore:
 
         If it cannot be written, a warning says so and training continues.
         """
-        header = {
-            "identity": self.identity,
-            "step": state.step,
-            "metadata": json.dumps(state.metadata),
-        }
+        header = {"identity": self.identity, "step": state.step}
+        header["metadata"] = json.dumps(state.metadata)
         content = serialize_model(dict(state.tensors), header)
         path = self.folder / f"step-{state.step:09d}-{_digest(content)}.safetensors"
         self.last_save_time = time.monotonic()
@@ -174,12 +165,8 @@ class CheckpointStore:
 
     def _list_files(self) -> list[Path]:
         """All checkpoint files, in the order of their steps."""
-        if not self.folder.is_dir():
-            return []
         remove_partial_files(self.folder)
-        return sorted(
-            path for path in self.folder.iterdir() if CHECKPOINT_NAME_PATTERN.fullmatch(path.name)
-        )
+        return sorted(self.folder.glob("step-*-*.safetensors"))
 
 
 class GracefulInterrupt:
@@ -197,7 +184,7 @@ class GracefulInterrupt:
                     self.previous_handlers[number] = signal.signal(number, self._handle_signal)
         return self
 
-    def _handle_signal(self, signal_number: int, frame: FrameType | None) -> None:
+    def _handle_signal(self, signal_number: int, frame: object) -> None:
         self.received_signal = signal_number
         self._restore_handlers()
 
@@ -205,12 +192,7 @@ class GracefulInterrupt:
         while self.previous_handlers:
             signal.signal(*self.previous_handlers.popitem())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         self._restore_handlers()
         if kind is None and self.received_signal is not None:  # received in the last round
             self.raise_received_signal()
@@ -255,12 +237,6 @@ def _tensor_bytes(tensor: Tensor) -> Any:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _parse_name(path: Path) -> tuple[int, str]:
-    match = CHECKPOINT_NAME_PATTERN.fullmatch(path.name)
-    assert match is not None
-    return int(match[1]), match[2]
 
 
 def _warn(sentence: str) -> None:

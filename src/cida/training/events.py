@@ -76,8 +76,7 @@ class EventLog:
         self.rounds = 0
 
     def _is_due(self, step: int) -> bool:
-        last = step == self.steps
-        return bool(self.callbacks) and (step % self.steps_per_event == 0 or last)
+        return bool(self.callbacks) and (step % self.steps_per_event == 0 or step == self.steps)
 
     @contextmanager
     def probe_round(self, game: Game, source: Batch, pooled: Batch, step: int) -> Iterator[None]:
@@ -92,10 +91,9 @@ class EventLog:
     def add(self, move: Move) -> None:
         if not self.callbacks:
             return
-        for name, value in move.metrics.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value.detach())
-        for name, value in move.ceilings.items():
-            self.ceilings[name] = self.ceilings.get(name, 0.0) + float(value)
+        for sums, values in ((self.sums, move.metrics), (self.ceilings, move.ceilings)):
+            for name, value in values.items():
+                sums[name] = sums.get(name, 0.0) + float(value.detach())
         if self.probe is not None:
             self.probe.add(move)
 
@@ -103,18 +101,10 @@ class EventLog:
         self.rounds += 1
         if not self._is_due(step):
             return
-        self.emit(
-            Event(
-                step=step,
-                steps=self.steps,
-                seconds=time.perf_counter() - self.start_time,
-                learning_rate=rate,
-                active_share=active,
-                losses={name: total / self.rounds for name, total in self.sums.items()},
-                ceilings={name: total / self.rounds for name, total in self.ceilings.items()},
-                health=self.health,
-            )
-        )
+        seconds = time.perf_counter() - self.start_time
+        losses = {name: total / self.rounds for name, total in self.sums.items()}
+        ceilings = {name: total / self.rounds for name, total in self.ceilings.items()}
+        self.emit(Event(step, self.steps, seconds, rate, active, losses, ceilings, self.health))
         self._clear()
 
     def emit(self, event: Event) -> None:

@@ -11,13 +11,8 @@ from torch.optim.adamw import adamw
 
 __all__ = ["FusedAdamW"]
 
-ADAM_OPTIONS: dict[str, Any] = {
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "eps": 1e-8,
-    "amsgrad": False,
-    "maximize": False,
-}
+ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+UNUSED_OPTIONS = {"amsgrad": False, "maximize": False}
 HAS_FUSED_KERNEL = hasattr(torch, "_fused_adamw_")  # it has no public name
 
 
@@ -53,21 +48,14 @@ class FusedAdamW:
             self.step_counts[n] += 1
         # Parameters with the same number of steps are updated in one call.
         for step_count in sorted({self.step_counts[n] for n in with_gradient}):
-            self._update_group(
-                [n for n in with_gradient if self.step_counts[n] == step_count],
-                step_count,
-                learning_rate,
-            )
+            group = [n for n in with_gradient if self.step_counts[n] == step_count]
+            self._update_group(group, step_count, learning_rate)
 
     def _update_group(self, indices: list[int], step_count: int, learning_rate: float) -> None:
         all_tensors = self.parameters, self.exp_avgs, self.exp_avg_sqs
         parameters, means, squares = ([tensors[n] for n in indices] for tensors in all_tensors)
         gradients = [p.grad for p in parameters if p.grad is not None]
-        options: dict[str, Any] = {
-            "lr": learning_rate,
-            "weight_decay": self.weight_decay,
-            **ADAM_OPTIONS,
-        }
+        options = {"lr": learning_rate, "weight_decay": self.weight_decay, **ADAM, **UNUSED_OPTIONS}
         device = parameters[0].device
         if HAS_FUSED_KERNEL:
             steps = [torch.tensor(float(step_count), device=device)] * len(indices)
@@ -78,11 +66,9 @@ class FusedAdamW:
 
     def state(self) -> dict[str, Tensor]:
         """Return the moments and step counts, for a checkpoint."""
-        moments = {"mean": self.exp_avgs, "square": self.exp_avg_sqs}
-        named = {
-            f"{name}.{n}": t for name, tensors in moments.items() for n, t in enumerate(tensors)
-        }
-        return {**named, "taken": torch.tensor(self.step_counts)}
+        means = {f"mean.{n}": tensor for n, tensor in enumerate(self.exp_avgs)}
+        squares = {f"square.{n}": tensor for n, tensor in enumerate(self.exp_avg_sqs)}
+        return {**means, **squares, "taken": torch.tensor(self.step_counts)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Restore what `state` returned."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 import torch
@@ -20,46 +20,32 @@ def encoder_precision(encoder: nn.Module, precision: Precision, compiled: bool) 
 
     Only the encoder: it takes most of a step, and the discriminator needs the digits of u.
     """
-    with _bfloat16_mode(encoder) if precision == "bf16" else nullcontext():
+    with ExitStack() as stack:
+        if precision == "bf16":
+            _use_bfloat16(encoder, stack)
         if compiled:
             encoder.compile()
-        try:
-            yield
-        finally:
-            if compiled:
-                # `compile` keeps this on the module; it cannot be pickled or copied.
-                vars(encoder).pop("_compiled_call_impl", None)
+            # `compile` keeps this on the module; it cannot be pickled or copied.
+            stack.callback(vars(encoder).pop, "_compiled_call_impl", None)
+        yield
 
 
-@contextmanager
-def _bfloat16_mode(encoder: nn.Module) -> Iterator[None]:
+def _use_bfloat16(encoder: nn.Module, stack: ExitStack) -> None:
     """Use the encoder's own ``in_bfloat16`` switch if it has one, and autocast otherwise."""
     if hasattr(encoder, "in_bfloat16"):
-        previous = encoder.in_bfloat16
+        stack.callback(vars(encoder).update, in_bfloat16=encoder.in_bfloat16)
         vars(encoder)["in_bfloat16"] = True
-        try:
-            yield
-        finally:
-            vars(encoder)["in_bfloat16"] = previous
         return
     autocast = _BFloat16Autocast()
-    hooks = [
-        encoder.register_forward_pre_hook(autocast.begin),
-        encoder.register_forward_hook(autocast.end, always_call=True),
-    ]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+    stack.callback(encoder.register_forward_pre_hook(autocast.begin).remove)
+    stack.callback(encoder.register_forward_hook(autocast.end, always_call=True).remove)
 
 
 class _BFloat16Autocast:
     """Hooks that run a forward pass under autocast and return a float32 encoding."""
 
     def begin(self, encoder: nn.Module, inputs: tuple[Any, ...]) -> None:
-        device = inputs[0].device.type
-        self.cast = torch.autocast(device, torch.bfloat16)
+        self.cast = torch.autocast(inputs[0].device.type, torch.bfloat16)
         self.cast.__enter__()  # type: ignore[no-untyped-call]
 
     def end(self, encoder: nn.Module, inputs: tuple[Any, ...], z: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -14,13 +13,7 @@ from cida.data import Batch
 from cida.games import Game, Move
 from cida.games.base import eval_mode
 
-__all__ = [
-    "MIN_ROUNDS_BETWEEN_PROBES",
-    "RoundProbe",
-    "index_share_read",
-    "loss_above_ceiling",
-    "majority_share",
-]
+__all__ = ["RoundProbe", "index_share_read", "loss_above_ceiling", "majority_share"]
 
 MIN_ROUNDS_BETWEEN_PROBES = 15  # a probe costs about a tenth of a round
 MIN_FAR_ROWS = 8  # fewer do not show which class is the most frequent
@@ -43,9 +36,7 @@ class RoundProbe:
     """
 
     def __init__(self, game: Game, source: Batch, pooled: Batch) -> None:
-        self.game = game
-        self.source = source
-        self.pooled = pooled
+        self.game, self.source, self.pooled = game, source, pooled
         self.z: Tensor | None = None
         self.encoded_rows = ""
         self.first_losses: dict[str, float] = {}
@@ -55,12 +46,7 @@ class RoundProbe:
         self.hook = self.game.encoder.register_forward_hook(self._on_encode)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.hook.remove()
 
     def _on_encode(self, encoder: nn.Module, inputs: tuple[Any, ...], z: Any) -> None:
@@ -78,9 +64,8 @@ class RoundProbe:
         if move.player != "encoder":
             for name, loss in move.losses.items():
                 self.first_losses.setdefault(name, float(loss.detach()))
-        self.last_losses |= {
-            k: float(v.detach()) for k, v in move.metrics.items() if k in self.first_losses
-        }
+        metrics = {k: v for k, v in move.metrics.items() if k in self.first_losses}
+        self.last_losses |= {k: float(v.detach()) for k, v in metrics.items()}
 
     def metrics(self) -> dict[str, float]:
         """Return what can be measured in this round; it depends on the game.
@@ -96,10 +81,9 @@ class RoundProbe:
         if self.z is None:
             return {}
         metrics = {"encoding_std": float(self.z.detach().var(0, correction=0).mean().sqrt())}
-        if self.last_losses:
-            metrics["discriminator_gain"] = sum(
-                self.first_losses[name] - last for name, last in self.last_losses.items()
-            )
+        gains = [self.first_losses[name] - last for name, last in self.last_losses.items()]
+        if gains:
+            metrics["discriminator_gain"] = sum(gains)
         if self.encoded_rows == "both":
             metrics |= self._adversarial_gradient_share() | self._majority_shares()
         return {name: value for name, value in metrics.items() if math.isfinite(value)}
@@ -135,10 +119,7 @@ def majority_share(predicted_classes: Tensor) -> float:
 
 def loss_above_ceiling(losses: Mapping[str, float], ceilings: Mapping[str, float]) -> float | None:
     """``V - c*``: how far the adversary's loss is above its ceiling; None if it has none."""
-    for name, ceiling in ceilings.items():
-        if name in losses:
-            return losses[name] - ceiling
-    return None
+    return next((losses[name] - c for name, c in ceilings.items() if name in losses), None)
 
 
 def index_share_read(losses: Mapping[str, float], ceilings: Mapping[str, float]) -> float | None:

@@ -10,7 +10,6 @@ from cida.spaces import Space
 
 __all__ = ["Curriculum", "Sampler"]
 
-
 MAX_OVERSAMPLING = 10.0  # times as often as in a uniform draw
 
 
@@ -41,9 +40,8 @@ class Curriculum:
 
     def stage_at(self, step: int) -> int:
         """The stage that a step belongs to, counted from 0."""
-        if self.n_stages == 1:
-            return 0
-        return min(self.n_stages - 1, int(step / self.steps_per_stage))
+        last = self.n_stages - 1
+        return min(last, int(step / self.steps_per_stage)) if last else 0
 
     def active_rows(self, stage: int) -> Tensor:
         """The rows within reach in a stage."""
@@ -81,11 +79,9 @@ class Sampler:
         n_rows = len(dataset)
         # 32 bits if they are enough, to save memory.
         self.row_dtype = torch.int32 if n_rows <= torch.iinfo(torch.int32).max else torch.int64
+        self.cell_of_row = torch.zeros(n_rows, dtype=torch.int32)
         if n_balance_bins > 1:
-            cell_of_row = space.make_bins(dataset.u, n_balance_bins).cell_of_row
-            self.cell_of_row = cell_of_row.to(torch.int32)
-        else:
-            self.cell_of_row = torch.zeros(n_rows, dtype=torch.int32)
+            self.cell_of_row = space.make_bins(dataset.u, n_balance_bins).cell_of_row.int()
         self.rows_by_cell = self.cell_of_row.argsort(stable=True).to(self.row_dtype)
         self.is_active = torch.zeros(n_rows, dtype=torch.bool)
         self._draw_from(self.rows_by_cell, torch.ones(n_rows, dtype=torch.bool))
@@ -98,27 +94,21 @@ class Sampler:
 
     def _draw_from(self, active: Tensor, is_active: Tensor) -> None:
         """Draw from these rows, sorted by cell, from now on."""
-        new_rows = (is_active & ~self.is_active).nonzero()[:, 0]
-        self.newest_rows = new_rows.to(self.row_dtype)
+        self.newest_rows = (is_active & ~self.is_active).nonzero()[:, 0].to(self.row_dtype)
         self.active_rows, self.is_active = active, is_active
         counts = self.cell_of_row[active].bincount()
         self.cell_counts = counts[counts > 0]
-        self.starts_counts = torch.stack(
-            [self.cell_counts.cumsum(0) - self.cell_counts, self.cell_counts]
-        )
-        cell_probabilities = (
-            (self.cell_counts * MAX_OVERSAMPLING / len(active))
-            .double()
-            .clamp(max=1 / len(self.cell_counts))
-        )
-        self.cell_probabilities = cell_probabilities / cell_probabilities.sum()
+        starts = self.cell_counts.cumsum(0) - self.cell_counts
+        self.starts_counts = torch.stack([starts, self.cell_counts])
+        shares = (self.cell_counts * MAX_OVERSAMPLING / len(active)).double()
+        shares = shares.clamp(max=1 / len(self.cell_counts))
+        self.cell_probabilities = shares / shares.sum()
         self.cell_cdf = self.cell_probabilities.cumsum(0)[:-1]
 
     @property
     def row_weights(self) -> Tensor:
         """The probability of each active row in one draw."""
-        row_weight_by_cell = self.cell_probabilities / self.cell_counts
-        return row_weight_by_cell.repeat_interleave(self.cell_counts)
+        return (self.cell_probabilities / self.cell_counts).repeat_interleave(self.cell_counts)
 
     def draw_pooled(self, count: int, newest_share: float = 0.0) -> Tensor:
         """Draw active rows, each cell equally often; a share of them from the newest rows only."""

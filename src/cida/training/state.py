@@ -21,14 +21,8 @@ def _lerp_in_turn(targets: list[Tensor], sources: list[Tensor], weight: float) -
         target.lerp_(source, weight)
 
 
-def _copy_in_turn(targets: list[Tensor], sources: list[Tensor]) -> None:
-    for target, source in zip(targets, sources, strict=True):
-        target.copy_(source)
-
-
 # Private functions of torch update all tensors in one call; without them, one after another.
 _lerp_each = getattr(torch, "_foreach_lerp_", _lerp_in_turn)
-_copy_each = getattr(torch, "_foreach_copy_", _copy_in_turn)
 
 
 class WeightAverage:
@@ -51,15 +45,15 @@ class WeightAverage:
         self.weights = [t.detach() for t in tensors if t.is_floating_point()]
 
     def update(self) -> None:
-        if self.decay <= 0:
-            return
-        self.n_updates += 1
-        decay = min(self.decay, (1 + self.n_updates) / (10 + self.n_updates))
-        _lerp_each(self.mean, self.weights, 1 - decay)
+        if self.decay > 0:
+            self.n_updates += 1
+            decay = min(self.decay, (1 + self.n_updates) / (10 + self.n_updates))
+            _lerp_each(self.mean, self.weights, 1 - decay)
 
     def apply(self) -> None:
         if self.decay > 0:
-            _copy_each(self.weights, self.mean)
+            for weight, mean in zip(self.weights, self.mean, strict=True):
+                weight.copy_(mean)
 
 
 @dataclass(frozen=True)
@@ -79,11 +73,8 @@ class TrainingState:
         tensors |= {"draws": self.generator.get_state(), "random": torch.get_rng_state()}
         for player, descent in self.optimizers.items():
             tensors |= {f"descent.{player}.{name}": t for name, t in descent.state().items()}
-        return Checkpoint(
-            step,
-            tensors,
-            {"updates": self.weight_average.n_updates, "log": self.event_log.to_dict()},
-        )
+        n_updates, log = self.weight_average.n_updates, self.event_log.to_dict()
+        return Checkpoint(step, tensors, {"updates": n_updates, "log": log})
 
     def final_checkpoint(self, step: int) -> Checkpoint:
         """Return what remains at the end of training: the players and the events."""
@@ -97,7 +88,8 @@ class TrainingState:
         if checkpoint.metadata.get("finished"):
             return
         means = _strip_prefix("average.", checkpoint.tensors)
-        _copy_each(self.weight_average.mean, [means[str(n)] for n in range(len(means))])
+        for n, mean in enumerate(self.weight_average.mean):
+            mean.copy_(means[str(n)])
         self.weight_average.n_updates = checkpoint.metadata["updates"]
         for player, descent in self.optimizers.items():
             descent.restore(_strip_prefix(f"descent.{player}.", checkpoint.tensors))

@@ -81,13 +81,15 @@ class Trainer:
     ) -> None:
         t = self.config
         device = distributed.rank_device(t.device)
-        training_state = self._make_training_state(game.to(device))
-        sampler = Sampler(dataset, game.space, t.n_balance_bins, training_state.generator)
-        curriculum = Curriculum(
-            self._distance_to_source(game, dataset), t.steps, t.curriculum, t.curriculum_stages
-        )
+        state = self._make_state(game.to(device))
+        sampler = Sampler(dataset, game.space, t.n_balance_bins, state.generator)
+        distance = self._distance_to_source(game, dataset)
+        curriculum = Curriculum(distance, t.steps, t.curriculum, t.curriculum_stages)
         stage = -1
-        start = self._resume(training_state, checkpoints)
+        checkpoint = None if checkpoints is None else checkpoints.load_latest()
+        if checkpoint is not None:
+            state.restore(checkpoint)
+        start = 0 if checkpoint is None else checkpoint.step
         for past_stage in range(curriculum.stage_at(start - 1) + 1 if 0 < start < t.steps else 0):
             stage = past_stage  # the game has already entered it
             _enter_stage(sampler, curriculum, stage)
@@ -96,7 +98,7 @@ class Trainer:
             if curriculum.stage_at(step) != stage:
                 stage = curriculum.stage_at(step)
                 if _enter_stage(sampler, curriculum, stage):
-                    with _on_cpu(training_state, device):
+                    with _on_cpu(state, device):
                         game.enter_stage(dataset, sampler.active_rows, sampler.row_weights)
             game.set_progress(step / t.steps)
             rate = t.learning_rate * self._schedule_factor(step)
@@ -104,77 +106,61 @@ class Trainer:
             pooled_ids = sampler.draw_pooled(t.batch_size, game.newest_share)
             source = _select_shard(dataset, source_ids).to(device)
             pooled = _select_shard(dataset, pooled_ids).to(device)
-            with training_state.event_log.probe_round(game, source, pooled, step + 1):
+            with state.event_log.probe_round(game, source, pooled, step + 1):
                 for move in game.moves(source, pooled):
-                    self._step_player(move, training_state, rate, step)
-            training_state.weight_average.update()
-            training_state.event_log.step(step + 1, rate, len(sampler.active_rows) / len(dataset))
+                    self._step_player(move, state, rate, step)
+            state.weight_average.update()
+            state.event_log.step(step + 1, rate, len(sampler.active_rows) / len(dataset))
             if checkpoints is not None and step + 1 < t.steps:
                 stop = interrupt.is_requested(step)
                 if stop or checkpoints.is_due(step):
-                    checkpoints.save(training_state.checkpoint(step + 1))
+                    checkpoints.save(state.checkpoint(step + 1))
                 if stop:
                     interrupt.raise_received_signal()
 
         if start < t.steps:
-            self._finish(training_state, checkpoints)
+            self._finish(state, checkpoints)
         game.cpu()
 
-    def _make_training_state(self, game: Game) -> TrainingState:
+    def _make_state(self, game: Game) -> TrainingState:
         t = self.config
         optimizers = {
             name: FusedAdamW(own, t.weight_decay) for name, own in game.player_parameters().items()
         }
         average = WeightAverage([game.encoder, game.predictor], t.ema_decay)
         generator = torch.Generator().manual_seed(t.seed)
-        return TrainingState(
-            game, optimizers, average, generator, EventLog(t.steps, t.events, self.callbacks)
-        )
+        event_log = EventLog(t.steps, t.events, self.callbacks)
+        return TrainingState(game, optimizers, average, generator, event_log)
 
-    def _resume(self, training_state: TrainingState, checkpoints: CheckpointStore | None) -> int:
-        """Restore the latest checkpoint, if any, and return how many rounds are done."""
-        checkpoint = None if checkpoints is None else checkpoints.load_latest()
-        if checkpoint is None:
-            return 0
-        training_state.restore(checkpoint)
-        return checkpoint.step
-
-    def _step_player(
-        self, move: Move, training_state: TrainingState, rate: float, step: int
-    ) -> None:
+    def _step_player(self, move: Move, state: TrainingState, rate: float, step: int) -> None:
         """One player's step."""
-        optimizer = training_state.optimizers[move.player]
+        optimizer = state.optimizers[move.player]
         optimizer.zero_grad()
         move.total_loss.backward()  # type: ignore[no-untyped-call]
         if distributed.world_size() > 1:
             move = _average_over_ranks(move, optimizer.gradients)
         self._check_losses(move, step)
         optimizer.step(rate)
-        training_state.event_log.add(move)
+        state.event_log.add(move)
 
-    def _finish(self, training_state: TrainingState, checkpoints: CheckpointStore | None) -> None:
-        self._check_weights(training_state.game)
-        training_state.weight_average.apply()
-        # Each rank has batch statistics of its own.
-        distributed.all_reduce_mean(
-            b for b in training_state.game.buffers() if b.is_floating_point()
-        )
-        if checkpoints is not None:
-            checkpoints.save(training_state.final_checkpoint(self.config.steps))
-
-    def _distance_to_source(self, game: Game, dataset: IndexedDataset) -> Tensor:
-        if self.config.curriculum <= 0:
-            return torch.zeros(()).expand(len(dataset))
-        return game.space.distance_to_set(dataset.u, dataset.u[subsample(dataset.source_rows)])
-
-    def _check_weights(self, game: Game) -> None:
-        """The last step may break weights after the last loss was checked."""
-        for player, parameters in game.player_parameters().items():
+    def _finish(self, state: TrainingState, checkpoints: CheckpointStore | None) -> None:
+        # The last step may break weights after the last loss was checked.
+        for player, parameters in state.game.player_parameters().items():
             if not all(bool(p.isfinite().all()) for p in parameters):
                 raise NonFiniteLossError(
                     f"the {player}'s weights are not finite after step {self.config.steps}; try "
                     f"a lower learning_rate (now {self.config.learning_rate:g})."
                 )
+        state.weight_average.apply()
+        # Each rank has batch statistics of its own.
+        distributed.all_reduce_mean(b for b in state.game.buffers() if b.is_floating_point())
+        if checkpoints is not None:
+            checkpoints.save(state.final_checkpoint(self.config.steps))
+
+    def _distance_to_source(self, game: Game, dataset: IndexedDataset) -> Tensor:
+        if self.config.curriculum <= 0:
+            return torch.zeros(()).expand(len(dataset))
+        return game.space.distance_to_set(dataset.u, dataset.u[subsample(dataset.source_rows)])
 
     def _schedule_factor(self, step: int) -> float:
         if self.config.schedule == "constant":
@@ -206,9 +192,8 @@ def _average_over_ranks(move: Move, gradients: list[Tensor]) -> Move:
         {name: value.detach().to(device, torch.float32, copy=True) for name, value in group.items()}
         for group in (move.losses, move.metrics, move.ceilings)
     )
-    distributed.all_reduce_mean(
-        [*gradients, *losses.values(), *metrics.values(), *ceilings.values()]
-    )
+    scalars = (*losses.values(), *metrics.values(), *ceilings.values())
+    distributed.all_reduce_mean([*gradients, *scalars])
     return Move(move.player, losses, metrics, ceilings)
 
 
@@ -222,15 +207,15 @@ def _enter_stage(sampler: Sampler, curriculum: Curriculum, stage: int) -> bool:
 
 
 @contextmanager
-def _on_cpu(training_state: TrainingState, device: torch.device) -> Iterator[None]:
+def _on_cpu(state: TrainingState, device: torch.device) -> Iterator[None]:
     """Inside, the game is on the CPU, where the rows are, to fit what depends on all of them."""
     if device.type == "cpu":
         yield
         return
-    training_state.game.cpu()
+    state.game.cpu()
     yield
-    training_state.game.to(device)
-    training_state.weight_average.refresh_weights()
+    state.game.to(device)
+    state.weight_average.refresh_weights()
 
 
 @contextmanager

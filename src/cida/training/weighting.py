@@ -37,7 +37,9 @@ def proximity_weights(distance: Tensor, share: float) -> Tensor:
     low, high = float(d[d > 0].min()) * 1e-3, float(d.max()) * 1e4
     for _ in range(100):
         h = (low * high) ** 0.5
-        low, high = (h, high) if _effective_share(_gaussian_kernel(d, h)) < share else (low, h)
+        kernel = _gaussian_kernel(d, h)
+        effective_share = float(kernel.sum().square() / kernel.square().sum() / len(kernel))
+        low, high = (h, high) if effective_share < share else (low, h)
     kernel = _gaussian_kernel(distance.double() - min_distance, high)
     weights = MIN_RELATIVE_WEIGHT + (1 - MIN_RELATIVE_WEIGHT) * kernel
     return weights / weights.mean()
@@ -45,7 +47,3 @@ def proximity_weights(distance: Tensor, share: float) -> Tensor:
 
 def _gaussian_kernel(distance: Tensor, width: float) -> Tensor:
     return torch.exp(-0.5 * (distance / width).square())
-
-
-def _effective_share(weights: Tensor) -> float:
-    return float(weights.sum().square() / weights.square().sum() / len(weights))
