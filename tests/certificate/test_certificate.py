@@ -13,8 +13,9 @@ from cida.certificate.certificate import (
     certify,
     certify_or_decline,
 )
-from cida.certificate.certificate_summary import PAIR_TESTS, TEST_DESCRIPTIONS
+from cida.certificate.certificate_summary import TEST_DESCRIPTIONS
 from cida.certificate.dependence_tests import ALPHA, familywise_p_value, run_tests
+from cida.certificate.pairwise import PAIR_MEASURES
 from cida.certificate.permutation_tests import TEST_NAMES
 from cida.certificate.projections import Strata
 from cida.datasets import make_circle, make_ladder
@@ -115,7 +116,7 @@ def test_where_the_strong_probe_alone_sees_it_the_line_behind_the_verdict_says_s
     others = (
         view.linear_f_test.p_value,
         view.boosted_p_value,
-        *(view.tests[n].p_value for n in PAIR_TESTS),
+        *(view.tests[n].p_value for n in PAIR_MEASURES),
     )
     assert min(others) > 0.01
     behind = next(line for line in told.summary() if line.startswith("Behind the verdict"))

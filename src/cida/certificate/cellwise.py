@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
 
 import numpy as np
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.certificate.permutation_tests import CellTest, run_permutation_tests
 from cida.certificate.probes import ProbeResult
 from cida.certificate.projections import Strata, sample_rows
 from cida.spaces import Bins, Space
 
-__all__ = [
-    "CellAssignment",
-    "CellDependence",
-    "CellwiseTests",
-    "assign_cells",
-    "run_cellwise_tests",
-]
+__all__ = ["CellDependence", "CellwiseTests", "assign_cells", "run_cellwise_tests"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_CELLS = 10
 MEAN_ROWS_PER_CELL = 100
@@ -62,11 +56,7 @@ class CellwiseTests:
     @property
     def worst_cell(self) -> CellDependence | None:
         """The cell whose z is farthest from z elsewhere, where that is beyond chance."""
-        significant = [
-            cell
-            for cell in self.cells
-            if cell.between_p_value is not None and cell.between_p_value <= self.alpha
-        ]
+        significant = [cell for cell in self.cells if (cell.between_p_value or 1.0) <= self.alpha]
         return max(significant, key=lambda cell: cell.neg_log_p, default=None)
 
     @property
@@ -88,10 +78,8 @@ def assign_cells(space: Space, u: Tensor) -> CellAssignment:
     """At most ten cells, of a hundred rows on average."""
     bins = space.make_bins(u, int(np.clip(len(u) // MEAN_ROWS_PER_CELL, 2, MAX_CELLS)))
     cell_of_row = bins.cell_of_row.numpy()
-    counts = np.bincount(cell_of_row, minlength=len(bins))
-    return CellAssignment(
-        bins, np.where(counts[cell_of_row] >= MIN_ROWS_PER_COMPARED_CELL, cell_of_row, -1)
-    )
+    has_enough = np.bincount(cell_of_row)[cell_of_row] >= MIN_ROWS_PER_COMPARED_CELL
+    return CellAssignment(bins, np.where(has_enough, cell_of_row, -1))
 
 
 def run_cellwise_tests(
@@ -105,53 +93,32 @@ def run_cellwise_tests(
 ) -> CellwiseTests:
     """Test each cell; ``cell_tests`` and ``probe`` are those of all rows."""
     bins, cell_of_row = cells.bins, cells.bins.cell_of_row.numpy()
-    members = {cell: np.flatnonzero(cell_of_row == cell) for cell in range(len(bins))}
-    p_values = {
-        cell: _test_within_cell(z[rows], e[rows], seed)
-        for cell, rows in members.items()
-        if len(rows)
-    }
-    adjusted_p_values = _adjust_holm({cell: p for cell, p in p_values.items() if p is not None})
+    members = {int(cell): np.flatnonzero(cell_of_row == cell) for cell in np.unique(cell_of_row)}
+    p_values = {cell: _test_within_cell(z[rows], e[rows], seed) for cell, rows in members.items()}
+    adjusted = _adjust_holm({cell: p for cell, p in p_values.items() if p is not None})
     results = []
     for cell, rows in members.items():
-        if len(rows):
-            cell_test = cell_tests.get(cell)
-            results.append(
-                CellDependence(
-                    tuple(bins.lower[cell].tolist()),
-                    tuple(bins.upper[cell].tolist()),
-                    len(rows),
-                    None if cell_test is None else cell_test.p_value,
-                    0.0 if cell_test is None else cell_test.neg_log_p,
-                    adjusted_p_values.get(cell),
-                )
-            )
-    sampled_rows = sample_rows(len(z), len(probe.predictions))
-    return CellwiseTests(
-        tuple(results),
-        _share_between_cells(probe, e[sampled_rows], cell_of_row[sampled_rows]),
-        alpha,
-    )
+        test = cell_tests.get(cell)
+        p, neg_log_p = (test.p_value, test.neg_log_p) if test else (None, 0.0)
+        lo, hi = (tuple(bound[cell].tolist()) for bound in (bins.lower, bins.upper))
+        results.append(CellDependence(lo, hi, len(rows), p, neg_log_p, adjusted.get(cell)))
+    sampled = sample_rows(len(z), len(probe.predictions))
+    between_share = _share_between_cells(probe, e[sampled], cell_of_row[sampled])
+    return CellwiseTests(tuple(results), between_share, alpha)
 
 
 def _test_within_cell(z: Array, e: Array, seed: int) -> float | None:
-    if len(z) < MIN_ROWS_PER_TESTED_CELL or not (np.ptp(e, axis=0) > 0).any():
+    z = z[:, z.std(0) > 1e-6]
+    if len(z) < MIN_ROWS_PER_TESTED_CELL or not np.ptp(e, axis=0).any() or not z.shape[1]:
         return None
-    varying_columns = z[:, z.std(0) > 1e-6]
-    if not varying_columns.shape[1]:
-        return None
-    return run_permutation_tests(
-        varying_columns, e, Strata.single(len(z)), with_pairs=False, seed=seed
-    ).p_value
+    return run_permutation_tests(z, e, Strata.single(len(z)), with_pairs=False, seed=seed).p_value
 
 
 def _adjust_holm(p_values: dict[int, float]) -> dict[int, float]:
     """Holm's correction: the smallest p-value times their number, the next times one less ..."""
-    adjusted, highest = {}, 0.0
-    for rank, cell in enumerate(sorted(p_values, key=lambda cell: p_values[cell])):
-        highest = max(highest, min(1.0, p_values[cell] * (len(p_values) - rank)))
-        adjusted[cell] = highest
-    return adjusted
+    cells = sorted(p_values, key=p_values.__getitem__)
+    scaled = [min(1.0, p_values[cell] * (len(cells) - k)) for k, cell in enumerate(cells)]
+    return dict(zip(cells, accumulate(scaled, max), strict=True))
 
 
 def _share_between_cells(probe: ProbeResult, e: Array, cell_of_row: Array) -> float | None:
@@ -159,7 +126,5 @@ def _share_between_cells(probe: ProbeResult, e: Array, cell_of_row: Array) -> fl
         return None
     p, residual = probe.predictions - probe.predictions.mean(0), e - e.mean(0)
     cells = Strata(cell_of_row)
-    prediction_within, residual_within = cells.residualize(p), cells.residualize(residual)
-    return float(
-        np.clip(1 - (prediction_within * residual_within).sum() / (p * residual).sum(), 0.0, 1.0)
-    )
+    within = (cells.residualize(p) * cells.residualize(residual)).sum()
+    return float(np.clip(1 - within / (p * residual).sum(), 0.0, 1.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,14 +11,10 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.certificate.cellwise import CellwiseTests, assign_cells, run_cellwise_tests
 from cida.certificate.certificate_summary import summarize_certificate
-from cida.certificate.dependence_tests import (
-    ALPHA,
-    DependenceTests,
-    measure_dependence,
-    run_tests,
-)
+from cida.certificate.dependence_tests import ALPHA, DependenceTests, measure_dependence, run_tests
 from cida.certificate.pairwise import PAIR_MEASURES
 from cida.certificate.permutation_tests import TEST_NAMES
 from cida.certificate.projections import Strata, sample_rows
@@ -26,16 +22,8 @@ from cida.io.json_decode import from_dict
 from cida.kernel_ridge import standardize_columns
 from cida.spaces import Space
 
-__all__ = [
-    "MIN_CERTIFICATE_ROWS",
-    "Certificate",
-    "UncertifiableError",
-    "Verdict",
-    "certify",
-    "certify_or_decline",
-]
+__all__ = ["Certificate", "UncertifiableError", "certify", "certify_or_decline"]
 
-Array = np.ndarray[Any, Any]
 
 MIN_CERTIFICATE_ROWS = 100
 MAX_CERTIFICATE_ROWS = 20_000
@@ -114,13 +102,9 @@ class Certificate:
     @property
     def is_explained_by_label_shift(self) -> bool:
         """Whether z depends on u, predictions change along u, and nothing was found given them."""
-        predictions_shift = self.prediction_p_value is not None and self.prediction_p_value <= ALPHA
-        return (
-            self.is_dependent
-            and self.given_prediction is not None
-            and not self.given_prediction.is_dependent
-            and predictions_shift
-        )
+        within, p = self.given_prediction, self.prediction_p_value
+        is_found_within = within is None or within.is_dependent
+        return self.is_dependent and not is_found_within and p is not None and p <= ALPHA
 
     def summary(self) -> list[str]:
         """Return sentences for a reader, the verdict first."""
@@ -136,9 +120,8 @@ class Certificate:
         certificate = from_dict(cls, dict(data))
         for result in (certificate.marginal, certificate.given_prediction):
             if result is not None and not {*PAIR_MEASURES} <= {*result.tests} <= {*TEST_NAMES}:
-                raise ValueError(
-                    f"the tests are {', '.join(result.tests)[:60]}, which are not ours"
-                )
+                names = ", ".join(result.tests)[:60]
+                raise ValueError(f"the tests are {names}, which are not ours")
         return certificate
 
     def __str__(self) -> str:
@@ -186,52 +169,44 @@ def certify(
     """
     z = _validate(z, u)
     rows = sample_rows(len(z), MAX_CERTIFICATE_ROWS)
-    z, u, n_rows = z[rows], u[torch.from_numpy(rows)].double(), len(z)
-    standardized = _standardize(z)
+    (n_rows, n_columns), u = z.shape, u[torch.from_numpy(rows)].double()
+    z = z[rows]
+    z = standardize_columns(z[:, z.std(0) > 1e-6 * np.abs(z).max(0)])
     e = _embed_index(space, u)
-    names = tuple(index_names or _default_index_names(space))
-    n_columns, n_constant_columns = z.shape[1], z.shape[1] - standardized.shape[1]
-    if not standardized.shape[1]:
-        return Certificate(
-            verdict="constant-encoding",
-            n_rows=n_rows,
-            n_rows_used=len(z),
-            n_columns=n_columns,
-            n_constant_columns=n_constant_columns,
-            n_columns_used=0,
-            index_names=names,
-        )
-    standardized = _reduce_columns(standardized)
-    cells = assign_cells(space, u)
-    single_stratum = Strata.single(len(z))
-    permutation_results, probe = run_tests(standardized, e, single_stratum, cells.cell_of_row, seed)
-    marginal = measure_dependence(
-        standardized, e, single_stratum, permutation_results, probe, seed, with_pair_power=True
-    )
-    cellwise = run_cellwise_tests(
-        standardized, e, cells, permutation_results.cell_tests, probe, ALPHA, seed
-    )
-    given_prediction, prediction_kind, prediction_p_value = None, "", None
-    if predicted is not None:
-        strata = Strata.from_predictions(np.asarray(predicted)[rows])
-        prediction_kind = "class" if strata.covariate is None else "number"
-        prediction_p_value = _test_predictions(strata, cells.bins.cell_of_row.numpy())
-        if _can_test_within(standardized, e, strata):
-            results_within = run_tests(standardized, e, strata, cells.cell_of_row, seed)
-            given_prediction = measure_dependence(standardized, e, strata, *results_within, seed)
-    return Certificate(
-        verdict="dependent" if marginal.is_dependent else "no-dependence-found",
+    n_varying = z.shape[1]
+    z = _reduce_columns(z)
+    certificate = Certificate(
+        verdict="constant-encoding",
         n_rows=n_rows,
         n_rows_used=len(z),
         n_columns=n_columns,
-        n_constant_columns=n_constant_columns,
-        n_columns_used=standardized.shape[1],
-        index_names=names,
+        n_constant_columns=n_columns - n_varying,
+        n_columns_used=z.shape[1],
+        index_names=_index_names(space, index_names),
+    )
+    if not n_varying:
+        return certificate
+    cells, pooled = assign_cells(space, u), Strata.single(len(z))
+    results, probe = run_tests(z, e, pooled, cells.cell_of_row, seed)
+    marginal = measure_dependence(z, e, pooled, results, probe, seed, with_pair_power=True)
+    certificate = replace(
+        certificate,
+        verdict="dependent" if marginal.is_dependent else "no-dependence-found",
         marginal=marginal,
+        cellwise=run_cellwise_tests(z, e, cells, results.cell_tests, probe, ALPHA, seed),
+    )
+    if predicted is None:
+        return certificate
+    strata = Strata.from_predictions(np.asarray(predicted)[rows])
+    given_prediction = None
+    if _can_test_within(z, e, strata):
+        within = run_tests(z, e, strata, cells.cell_of_row, seed)
+        given_prediction = measure_dependence(z, e, strata, *within, seed)
+    return replace(
+        certificate,
         given_prediction=given_prediction,
-        prediction_kind=prediction_kind,
-        prediction_p_value=prediction_p_value,
-        cellwise=cellwise,
+        prediction_kind="class" if strata.covariate is None else "number",
+        prediction_p_value=_test_predictions(strata, cells.bins.cell_of_row.numpy()),
     )
 
 
@@ -266,22 +241,17 @@ def certify_or_decline(
         return certify(space, z, u, predicted, index_names=index_names)
     except UncertifiableError as error:
         n_columns = z[0].size if len(z) else 0
-        names = tuple(index_names or _default_index_names(space))
+        names = _index_names(space, index_names)
         return Certificate(error.verdict, len(z), 0, n_columns, 0, 0, names)
 
 
 def _test_predictions(strata: Strata, cells: Array) -> float | None:
     """The chi-squared test of predictions against cells along u; numbers in five parts."""
-    codes = (
-        strata.codes if strata.covariate is None else 5 * strata.codes // (strata.codes.max() + 1)
-    )
-    _, codes = np.unique(codes, return_inverse=True)
-    _, cell_codes = np.unique(cells, return_inverse=True)
-    if codes.max() < 1 or cell_codes.max() < 1:
-        return None
-    table = np.zeros((codes.max() + 1, cell_codes.max() + 1))
-    np.add.at(table, (codes, cell_codes), 1)
-    return float(stats.chi2_contingency(table).pvalue)
+    codes = strata.codes
+    if strata.covariate is not None:
+        codes = 5 * codes // (codes.max() + 1)
+    table = stats.contingency.crosstab(codes, cells).count
+    return float(stats.chi2_contingency(table).pvalue) if min(table.shape) > 1 else None
 
 
 def _can_test_within(z: Array, e: Array, strata: Strata) -> bool:
@@ -305,31 +275,22 @@ def _validate(z: Array, u: Tensor) -> Array:
             f"{MIN_CERTIFICATE_ROWS}: with fewer hardly any dependence could be seen.",
         )
     for name, values in {"z": z, "u": u.numpy()}.items():
-        is_invalid = ~np.isfinite(values).all(1)
-        if is_invalid.any():
+        invalid = np.flatnonzero(~np.isfinite(values).all(1))
+        if len(invalid):
             raise UncertifiableError(
                 "not-finite",
-                f"{name} is not finite in {int(is_invalid.sum())} of {len(z)} rows (first: row "
-                f"{int(is_invalid.argmax())}); drop these rows, or look at why the model gives "
-                "them.",
+                f"{name} is not finite in {len(invalid)} of {len(z)} rows (first: row "
+                f"{invalid[0]}); drop these rows, or look at why the model gives them.",
             )
     return z
-
-
-def _standardize(z: Array) -> Array:
-    """Columns at mean 0 and variance 1; constant ones are left out."""
-    is_varying = z.std(0) > 1e-6 * np.abs(z).max(0)
-    return standardize_columns(z[:, is_varying])
 
 
 def _reduce_columns(z: Array) -> Array:
     """Of very many columns the leading principal components, at their own size."""
     if z.shape[1] <= MAX_ENCODING_COLUMNS:
         return z
-    left_vectors, singular_values, _ = np.linalg.svd(z, full_matrices=False)
-    return np.asarray(
-        left_vectors[:, :MAX_ENCODING_COLUMNS] * singular_values[:MAX_ENCODING_COLUMNS]
-    )
+    left, singular_values, _ = np.linalg.svd(z, full_matrices=False)
+    return np.asarray(left[:, :MAX_ENCODING_COLUMNS] * singular_values[:MAX_ENCODING_COLUMNS])
 
 
 def _embed_index(space: Space, u: Tensor) -> Array:
@@ -344,5 +305,6 @@ def _embed_index(space: Space, u: Tensor) -> Array:
     return np.asarray(e[:, is_varying])
 
 
-def _default_index_names(space: Space) -> list[str]:
-    return ["u"] if space.width == 1 else [f"u{number}" for number in range(space.width)]
+def _index_names(space: Space, names: Sequence[str] | None) -> tuple[str, ...]:
+    default = ["u"] if space.width == 1 else [f"u{number}" for number in range(space.width)]
+    return tuple(names or default)

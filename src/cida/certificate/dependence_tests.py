@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from cida.array_types import Array
 from cida.certificate.multiple_testing import PermutationTest
 from cida.certificate.pairwise import min_detectable_share_pairs
 from cida.certificate.permutation_tests import PermutationTestResults, run_permutation_tests
@@ -20,17 +20,8 @@ from cida.certificate.probes import (
 )
 from cida.certificate.projections import Strata, sample_rows
 
-__all__ = [
-    "ALPHA",
-    "BOOSTING_ALPHA",
-    "DependenceTests",
-    "DetectableShares",
-    "familywise_p_value",
-    "measure_dependence",
-    "run_tests",
-]
+__all__ = ["DependenceTests", "familywise_p_value", "measure_dependence", "run_tests"]
 
-Array = np.ndarray[Any, Any]
 
 ALPHA = 0.05  # the family-wise level of all tests
 BOOSTING_ALPHA = 0.004  # the part of it for boosting, which is too slow to permute
@@ -108,117 +99,78 @@ def run_tests(
     z: Array, e: Array, strata: Strata, cells: Array | None, seed: int = 0
 ) -> tuple[PermutationTestResults, ProbeResult]:
     """Run the tests behind the verdict: permutation tests at 4.6 %, boosting at 0.4 %."""
-    permutation_results = run_permutation_tests(
-        z, e, strata, cells, alpha=ALPHA - BOOSTING_ALPHA, seed=seed
-    )
-    sampled_rows = sample_rows(len(z), MAX_PROBE_ROWS)
-    return permutation_results, fit_boosted_probe(
-        z[sampled_rows], strata[sampled_rows].residualize(e[sampled_rows]), seed
-    )
+    alpha = ALPHA - BOOSTING_ALPHA
+    results = run_permutation_tests(z, e, strata, cells, alpha=alpha, seed=seed)
+    rows = sample_rows(len(z), MAX_PROBE_ROWS)
+    return results, fit_boosted_probe(z[rows], strata[rows].residualize(e[rows]), seed)
 
 
-def familywise_p_value(permutation_results: PermutationTestResults, probe: ProbeResult) -> float:
+def familywise_p_value(results: PermutationTestResults, boosted: ProbeResult) -> float:
     """One p-value of the permutation tests and of boosting, each with its part of the level."""
-    permutation_p_value = permutation_results.p_value * ALPHA / (ALPHA - BOOSTING_ALPHA)
-    boosting_p_value = 1.0 if probe.p_value is None else probe.p_value * ALPHA / BOOSTING_ALPHA
     # The p-value of permutations is a multiple of 1/500: rounding must not cost the last one.
-    return min(1.0, round(permutation_p_value, 9), boosting_p_value)
-
-
-def _significant_tests(
-    permutation_results: PermutationTestResults, boosted: ProbeResult
-) -> tuple[str, ...]:
-    alpha = ALPHA - BOOSTING_ALPHA + 1e-12  # p-values are multiples of 1/500, up to rounding
-    names = [
-        name for name, test in permutation_results.tests.items() if test.adjusted_p_value <= alpha
-    ]
-    is_boosting_significant = boosted.p_value is not None and boosted.p_value <= BOOSTING_ALPHA
-    return (*names, "boosting") if is_boosting_significant else tuple(names)
+    permutation_p_value = round(results.p_value * ALPHA / (ALPHA - BOOSTING_ALPHA), 9)
+    return min(1.0, permutation_p_value, boosted.p_value * ALPHA / BOOSTING_ALPHA)
 
 
 def measure_dependence(
     z: Array,
     e: Array,
     strata: Strata,
-    permutation_results: PermutationTestResults,
+    results: PermutationTestResults,
     boosted: ProbeResult,
     seed: int,
     with_pair_power: bool = False,
 ) -> DependenceTests:
     """Collect all figures of the tests that `run_tests` made, and those of further probes."""
-    sampled_rows = sample_rows(len(z), MAX_PROBE_ROWS)
-    sampled_strata = strata[sampled_rows]
-    z_residual, e_residual = (
-        sampled_strata.residualize(z[sampled_rows]),
-        sampled_strata.residualize(e[sampled_rows]),
-    )
-    pairs = permutation_results.pair_measures
+    rows = sample_rows(len(z), MAX_PROBE_ROWS)
+    z_residual, e_residual = (strata[rows].residualize(values[rows]) for values in (z, e))
+    alpha = ALPHA - BOOSTING_ALPHA + 1e-12  # p-values are multiples of 1/500, up to rounding
+    significant = [name for name, t in results.tests.items() if t.adjusted_p_value <= alpha]
+    if boosted.p_value <= BOOSTING_ALPHA:
+        significant.append("boosting")
     return DependenceTests(
         n_rows=len(z),
-        n_components=permutation_results.n_components,
-        p_value=familywise_p_value(permutation_results, boosted),
+        n_components=results.components.shape[1],
+        p_value=familywise_p_value(results, boosted),
         linear_r2=fit_linear_probe(z_residual, e_residual, seed).r2,
-        linear_f_test=permutation_results.linear_f_test,
-        main_f_test=permutation_results.main_f_test,
-        n_main_components=permutation_results.n_main_components,
+        linear_f_test=results.linear_f_test,
+        main_f_test=results.main_f_test,
+        n_main_components=results.n_main_components,
         boosted_r2=boosted.r2,
-        boosted_p_value=1.0 if boosted.p_value is None else boosted.p_value,
+        boosted_p_value=boosted.p_value,
         probe_gain=measure_mean_variance_gain(z_residual, e_residual, seed),
-        distance_correlation=pairs["distance-correlation"].value,
-        hsic=pairs["hsic"].value,
-        n_pair_rows=len(permutation_results.pair_rows),
-        tests=permutation_results.tests,
-        significant_tests=_significant_tests(permutation_results, boosted),
-        power=_detectable_shares(z, permutation_results, strata, with_pair_power, seed),
+        distance_correlation=results.pair_measures["distance-correlation"].value,
+        hsic=results.pair_measures["hsic"].value,
+        n_pair_rows=len(results.pair_rows),
+        tests=results.tests,
+        significant_tests=tuple(significant),
+        power=_detectable_shares(z, results, strata, with_pair_power, seed),
     )
 
 
 def _detectable_shares(
-    z: Array,
-    permutation_results: PermutationTestResults,
-    strata: Strata,
-    with_pair_power: bool,
-    seed: int,
+    z: Array, results: PermutationTestResults, strata: Strata, with_pair_power: bool, seed: int
 ) -> DetectableShares:
-    rows = len(z) - strata.n_removed_terms + 1
-    few_critical = permutation_results.tests["mean-few-directions"].critical_value
-    variance_test = permutation_results.tests.get("variance")
-    shares: dict[str, float | None] = dict.fromkeys(permutation_results.pair_measures)
+    n_rows, width = len(z) - strata.n_removed_terms + 1, results.index_components.shape[1]
+    n_components = results.components.shape[1]
+    critical = {name: test.critical_value for name, test in results.tests.items()}
+    shares: dict[str, float | None] = dict.fromkeys(results.pair_measures)
     if with_pair_power:
-        generator = np.random.default_rng(seed)
-        pair_rows = permutation_results.pair_rows
-        for name, measure in permutation_results.pair_measures.items():
+        generator, rows = np.random.default_rng(seed), results.pair_rows
+        axis, index = results.components[rows, 0], results.index_components[rows]
+        for name, measure in results.pair_measures.items():
+            permuted = measure.permuted_values[1:]
             shares[name] = min_detectable_share_pairs(
-                name,
-                z[pair_rows],
-                permutation_results.first_component[pair_rows],
-                permutation_results.index_components[pair_rows],
-                measure.permuted_values[1:],
-                generator,
+                name, z[rows], axis, index, permuted, generator
             )
     return DetectableShares(
-        mean=min_detectable_share(
-            permutation_results.tests["mean"].critical_value,
-            rows,
-            permutation_results.n_components,
-            permutation_results.n_index_columns,
-        ),
-        first_component=min_detectable_share_few(
-            few_critical, rows, 1, permutation_results.n_index_columns
-        ),
-        bend=min_detectable_share_few(
-            permutation_results.tests["bend"].critical_value,
-            rows,
-            2,
-            permutation_results.n_index_columns,
-        ),
+        mean=min_detectable_share(critical["mean"], n_rows, n_components, width),
+        first_component=min_detectable_share_few(critical["mean-few-directions"], n_rows, 1, width),
+        bend=min_detectable_share_few(critical["bend"], n_rows, 2, width),
         variance=min_detectable_share(
-            variance_test.critical_value,
-            rows,
-            permutation_results.n_components,
-            permutation_results.n_second_moments,
+            critical["variance"], n_rows, n_components, results.n_second_moments
         )
-        if variance_test
+        if "variance" in critical
         else None,
         distance_correlation=shares["distance-correlation"],
         hsic=shares["hsic"],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from cida.array_types import Array
+
 __all__ = ["PermutationTest", "combine_tests", "share_as_large"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_SCORE = 700.0  # beyond, p is 0 in floating point
 
@@ -36,35 +36,23 @@ def combine_tests(
     statistics: dict[str, Array], weights: dict[str, float], alpha: float
 ) -> tuple[float, dict[str, PermutationTest]]:
     """The family-wise p-value and each test; ``statistics[name][0]`` is that of the actual rows."""
-    scores = {
-        name: _gamma_scores(values) + math.log(weights[name]) for name, values in statistics.items()
-    }
+    log_weights = {name: math.log(weights[name]) for name in statistics}
+    scores = {name: _gamma_scores(s) + log_weights[name] for name, s in statistics.items()}
     max_scores = np.max(list(scores.values()), axis=0)
-    critical = _critical_values(statistics, weights, alpha)
+    # A test is significant beyond its critical value, which the permutations alone determine.
+    permuted = [_gamma_scores(s[1:]) + log_weights[name] for name, s in statistics.items()]
+    critical_score = float(np.quantile(np.max(permuted, axis=0), 1 - alpha))
     tests = {
         name: PermutationTest(
             name,
-            float(values[0]),
-            share_as_large(values, float(values[0])),
-            share_as_large(max_scores, float(scores[name][0])),
-            critical[name],
+            float(s[0]),
+            share_as_large(s, s[0]),
+            share_as_large(max_scores, scores[name][0]),
+            _gamma_quantile(s[1:], critical_score - log_weights[name]),
         )
-        for name, values in statistics.items()
+        for name, s in statistics.items()
     }
-    return share_as_large(max_scores, float(max_scores[0])), tests
-
-
-def _critical_values(
-    statistics: dict[str, Array], weights: dict[str, float], alpha: float
-) -> dict[str, float]:
-    """The value beyond which each test is significant, by the permutations alone."""
-    permuted = {name: values[1:] for name, values in statistics.items()}
-    scores = [_gamma_scores(values) + math.log(weights[name]) for name, values in permuted.items()]
-    critical_score = float(np.quantile(np.max(scores, axis=0), 1 - alpha))
-    return {
-        name: _gamma_quantile(values, critical_score - math.log(weights[name]))
-        for name, values in permuted.items()
-    }
+    return share_as_large(max_scores, max_scores[0]), tests
 
 
 def share_as_large(values: Array, observed: float) -> float:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from cida.array_types import Array
 from cida.dependence import MIN_DEPENDENCE_ROWS, centered_distances, centered_kernel
 
 __all__ = [
@@ -21,7 +19,6 @@ __all__ = [
     "restrict_orders",
 ]
 
-Array = np.ndarray[Any, Any]
 
 PAIR_MEASURES = {"distance-correlation": centered_distances, "hsic": centered_kernel}
 TERMS_PER_COLUMN = 4  # of the matrix of u: on a line the k-th term falls as 1 / k^2
@@ -50,24 +47,21 @@ def compute_pair_measure(
     terms of ``sum_k s_k v_k v_k'``, and permuting u permutes v.
     """
     center = PAIR_MEASURES[name]
-    value, n_counted = 0.0, 0
-    permuted_values = np.zeros(len(orders))
+    n_terms = min(MAX_TERMS, TERMS_PER_COLUMN * e.shape[1])
+    value, permuted_values = 0.0, np.zeros(len(orders))
+    strata = [stratum for stratum in strata if len(stratum) >= MIN_DEPENDENCE_ROWS]
     for stratum in strata:
-        if len(stratum) < MIN_DEPENDENCE_ROWS:
-            continue
         first, second = center(torch.from_numpy(z[stratum])), center(torch.from_numpy(e[stratum]))
         value += len(stratum) * float((first * second).sum())
-        n_counted += len(stratum)
-        strengths, vectors = _largest_eigenpairs(
-            second.numpy(), min(MAX_TERMS, TERMS_PER_COLUMN * e.shape[1])
-        )
+        strengths, vectors = _largest_eigenpairs(second.numpy(), n_terms)
         z_matrix = first.numpy().astype(np.float32)
         stratum_orders = restrict_orders(stratum, orders).T
         for strength, vector in zip(strengths, vectors.T.astype(np.float32), strict=True):
             permuted_vectors = vector[stratum_orders]  # rows, permutations
             quadratic_form = np.einsum("ij,ij->j", permuted_vectors, z_matrix @ permuted_vectors)
             permuted_values += len(stratum) * float(strength) * quadratic_form
-    return PairMeasure(value / max(n_counted, 1), permuted_values / max(n_counted, 1))
+    n_counted = max(sum(map(len, strata)), 1)
+    return PairMeasure(value / n_counted, permuted_values / n_counted)
 
 
 def restrict_orders(rows: Array, orders: Array) -> Array:
@@ -92,12 +86,7 @@ def _largest_eigenpairs(matrix: Array, n_terms: int) -> tuple[Array, Array]:
 
 
 def min_detectable_share_pairs(
-    name: str,
-    z: Array,
-    axis: Array,
-    e: Array,
-    permuted_values: Array,
-    generator: np.random.Generator,
+    name: str, z: Array, axis: Array, e: Array, permuted: Array, generator: np.random.Generator
 ) -> float:
     """The smallest share of V[u] along one axis of z that this measure alone would detect, about.
 
@@ -105,15 +94,13 @@ def min_detectable_share_pairs(
     proportion to the share, so its mean and standard deviation there give the share for which 95 %
     lie above the critical value of the permutations.
     """
-    critical = float(np.quantile(permuted_values, 0.95))
-    center: Callable[[Tensor], Tensor] = PAIR_MEASURES[name]
+    critical = float(np.quantile(permuted, 0.95))
+    center = PAIR_MEASURES[name]
     first = center(torch.from_numpy(z).float())
-    noise_weight, signal_weight = math.sqrt(1 - PLANTED_SHARE), math.sqrt(PLANTED_SHARE)
+    noise_weight, signal = math.sqrt(1 - PLANTED_SHARE), math.sqrt(PLANTED_SHARE) * axis[:, None]
     values = []
     for _ in range(N_PLANTED_TRIALS):
-        planted = noise_weight * generator.permutation(e) + signal_weight * axis[:, None]
-        values.append(float((first * center(torch.from_numpy(planted).float())).sum()))
+        planted = torch.from_numpy(noise_weight * generator.permutation(e) + signal).float()
+        values.append(float((first * center(planted)).sum()))
     mean, std = float(np.mean(values)), float(np.std(values, ddof=1))
-    if mean <= 0:
-        return 1.0
-    return min(1.0, PLANTED_SHARE * (critical + 1.645 * std) / mean)
+    return min(1.0, PLANTED_SHARE * (critical + 1.645 * std) / mean) if mean > 0 else 1.0

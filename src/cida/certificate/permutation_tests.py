@@ -10,13 +10,12 @@ their level rather than pay for it twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaincc
 
+from cida.array_types import Array
 from cida.certificate.multiple_testing import PermutationTest, combine_tests, share_as_large
 from cida.certificate.pairwise import (
     PAIR_MEASURES,
@@ -36,34 +35,17 @@ from cida.certificate.projections import (
 )
 from cida.kernel_ridge import standardize_columns
 
-__all__ = [
-    "N_PERMUTATIONS",
-    "TEST_NAMES",
-    "CellTest",
-    "PermutationTestResults",
-    "run_permutation_tests",
-]
+__all__ = ["CellTest", "PermutationTestResults", "run_permutation_tests"]
 
-Array = np.ndarray[Any, Any]
 
 N_PERMUTATIONS = 499
+MEAN_TESTS = ("mean", "mean-few-directions", "bend", "curvature")
+VARIANCE_TESTS = ("variance", "variance-few-directions", "variance-bend", "variance-curvature")
 # How the level is divided. With many columns a mean needs most of it to be detected; with few a
 # tenth is enough, and the rest is better spent on bends.
-TEST_NAMES = (
-    "mean",
-    "mean-few-directions",
-    "variance",
-    "variance-few-directions",
-    "bend",
-    "curvature",
-    "variance-bend",
-    "variance-curvature",
-    "cell",
-    "distance-correlation",
-    "hsic",
-)
-NARROW_TEST_WEIGHTS = (0.10, 0.06, 0.12, 0.08, 0.26, 0.24, 0.03, 0.02, 0.04, 0.03, 0.02)
-WIDE_TEST_WEIGHTS = (0.33, 0.06, 0.29, 0.06, 0.10, 0.07, 0.02, 0.01, 0.02, 0.02, 0.02)
+TEST_NAMES = (*MEAN_TESTS, *VARIANCE_TESTS, "cell", *PAIR_MEASURES)
+NARROW_TEST_WEIGHTS = (0.10, 0.06, 0.26, 0.24, 0.12, 0.08, 0.03, 0.02, 0.04, 0.03, 0.02)
+WIDE_TEST_WEIGHTS = (0.33, 0.06, 0.10, 0.07, 0.29, 0.06, 0.02, 0.01, 0.02, 0.02, 0.02)
 MAX_NARROW_COMPONENTS = 16
 MAX_PAIR_ROWS = 1000  # rows of which all pairs are compared
 MAX_PERMUTED_VALUES = 6_000_000  # numbers of permuted u in memory
@@ -83,9 +65,9 @@ class PermutationTestResults:
     """``p_value`` is the family-wise answer; ``cell_tests`` has those of the cells along u.
 
     ``linear_f_test`` tests all components of z, ``main_f_test`` the first ``n_main_components``,
-    which hold 99 % of its variance. ``n_index_columns`` counts the uncorrelated columns of u,
-    ``n_second_moments`` their variances and covariances that vary; ``pair_rows`` are the rows whose
-    pairs were compared.
+    which hold 99 % of its variance. ``index_components`` are the uncorrelated columns of u,
+    ``n_second_moments`` counts their variances and covariances that vary; ``pair_rows`` are the
+    rows whose pairs were compared.
     """
 
     p_value: float
@@ -96,11 +78,9 @@ class PermutationTestResults:
     cell_tests: dict[int, CellTest]
     pair_measures: dict[str, PairMeasure]
     pair_rows: Array
-    n_components: int
-    n_index_columns: int
-    n_second_moments: int
-    first_component: Array
+    components: Array
     index_components: Array
+    n_second_moments: int
 
 
 def run_permutation_tests(
@@ -127,44 +107,37 @@ def run_permutation_tests(
     orders = strata.permutations(n_permutations, is_pair_row, generator)
     orders = np.concatenate([np.arange(len(z))[None], orders])  # the actual rows come first
 
-    statistics = _projection_statistics(projections, index_components, orders)
+    moments = _SecondMoments.from_index(index_components)
+    statistics = _projection_statistics(projections, index_components, moments, orders)
     cell_statistics = {} if cells is None else _cell_statistics(projections, cells, orders)
     if cell_statistics:
         statistics["cell"] = np.max(list(cell_statistics.values()), axis=0)
     pair_measures = {}
     if with_pairs:
         pair_orders, pair_strata = restrict_orders(pair_rows, orders), strata[pair_rows].groups()
-        for name in PAIR_MEASURES:
-            pair_measures[name] = compute_pair_measure(
-                name, z[pair_rows], index_components[pair_rows], pair_strata, pair_orders
-            )
-            statistics[name] = pair_measures[name].permuted_values
-    weights = (
-        NARROW_TEST_WEIGHTS
-        if len(projections.components) <= MAX_NARROW_COMPONENTS
-        else WIDE_TEST_WEIGHTS
-    )
-    p, tests = combine_tests(statistics, dict(zip(TEST_NAMES, weights, strict=True)), alpha)
+        pairs = (z[pair_rows], index_components[pair_rows], pair_strata, pair_orders)
+        pair_measures = {name: compute_pair_measure(name, *pairs) for name in PAIR_MEASURES}
+        statistics |= {name: measure.permuted_values for name, measure in pair_measures.items()}
     components = projections.components.T.astype(np.float64)
+    is_narrow = components.shape[1] <= MAX_NARROW_COMPONENTS
+    weights = NARROW_TEST_WEIGHTS if is_narrow else WIDE_TEST_WEIGHTS
+    p, tests = combine_tests(statistics, dict(zip(TEST_NAMES, weights, strict=True)), alpha)
+    n_main, n_removed_terms = projections.n_main_components, strata.n_removed_terms
     return PermutationTestResults(
         p_value=p,
         tests=tests,
-        linear_f_test=f_test(components, index_components, strata.n_removed_terms),
-        main_f_test=f_test(
-            components[:, : projections.n_main_components], index_components, strata.n_removed_terms
-        ),
-        n_main_components=projections.n_main_components,
+        linear_f_test=f_test(components, index_components, n_removed_terms),
+        main_f_test=f_test(components[:, :n_main], index_components, n_removed_terms),
+        n_main_components=n_main,
         cell_tests={
-            cell: CellTest(float(mine[0]), share_as_large(statistics["cell"], float(mine[0])))
-            for cell, mine in cell_statistics.items()
+            cell: CellTest(float(values[0]), share_as_large(statistics["cell"], values[0]))
+            for cell, values in cell_statistics.items()
         },
         pair_measures=pair_measures,
         pair_rows=pair_rows,
-        n_components=components.shape[1],
-        n_index_columns=index_components.shape[1],
-        n_second_moments=_SecondMoments.from_index(index_components).count,
-        first_component=components[:, 0],
+        components=components,
         index_components=index_components,
+        n_second_moments=moments.count,
     )
 
 
@@ -172,40 +145,23 @@ def run_permutation_tests(
 
 
 def _projection_statistics(
-    projections: Projections, index_components: Array, orders: Array
+    projections: Projections, index_components: Array, moments: _SecondMoments, orders: Array
 ) -> dict[str, Array]:
     rows, width = index_components.shape
-    statistics: dict[str, list[Array]] = {}
-    moments = _SecondMoments.from_index(index_components)
-    for order_chunk in _split_orders(orders, rows * max(width, len(moments.first))):
-        mean = (
-            index_components[order_chunk].transpose(1, 0, 2).astype(np.float32)
-        )  # rows, permutations, columns
-        residual = standardize_columns(mean - _project(projections.components, mean))
-        values = {
-            "mean": _sum_over_components(projections, mean),
-            "mean-few-directions": _few_directions_statistic(projections, mean),
-            "bend": _bend_statistic(projections, residual),
-            "curvature": _curvature_statistic(projections, residual),
-        }
-        if moments.count:
-            second_moments = standardize_columns(moments.transform(residual))
-            moment_residual = second_moments - _project(projections.components, second_moments)
-            values["variance"] = _sum_over_components(projections, second_moments)
-            values["variance-few-directions"] = _few_directions_statistic(
-                projections, second_moments
-            )
-            values["variance-bend"] = _bend_statistic(projections, moment_residual)
-            values["variance-curvature"] = _curvature_statistic(projections, moment_residual)
-        for name, statistic in values.items():
-            statistics.setdefault(name, []).append(statistic)
-    return {name: np.concatenate(values).astype(np.float64) for name, values in statistics.items()}
-
-
-def _split_orders(orders: Array, values_per_order: int) -> Iterator[Array]:
-    step = max(1, MAX_PERMUTED_VALUES // values_per_order)
+    step = max(1, MAX_PERMUTED_VALUES // (rows * max(width, len(moments.first))))
+    names = MEAN_TESTS + (VARIANCE_TESTS if moments.count else ())
+    chunks = []
     for start in range(0, len(orders), step):
-        yield orders[start : start + step]
+        # The shape is rows, permutations, columns.
+        u = index_components[orders[start : start + step]].transpose(1, 0, 2).astype(np.float32)
+        residual = standardize_columns(u - _project(projections.components, u))
+        statistics = _directional_statistics(projections, u, residual)
+        if moments.count:
+            squares = standardize_columns(moments.transform(residual))
+            residual = squares - _project(projections.components, squares)
+            statistics += _directional_statistics(projections, squares, residual)
+        chunks.append(np.stack(statistics))
+    return dict(zip(names, np.concatenate(chunks, axis=1).astype(np.float64), strict=True))
 
 
 @dataclass(frozen=True)
@@ -223,16 +179,14 @@ class _SecondMoments:
     @classmethod
     def from_index(cls, index_components: Array) -> _SecondMoments:
         width = index_components.shape[1]
+        first = second = np.arange(width)
         if width <= MAX_COVARIANCE_COLUMNS:
             first, second = np.triu_indices(width)
-        else:
-            first = second = np.arange(width)
+        rows = len(index_components)
         products = index_components[:, first] * index_components[:, second]
         products = products - products.mean(0)
-        products -= index_components @ (
-            index_components.T @ products / len(index_components)
-        )  # minus what u itself explains
-        eigenvalues, eigenvectors = np.linalg.eigh(products.T @ products / len(index_components))
+        products -= index_components @ (index_components.T @ products / rows)  # what u explains
+        eigenvalues, eigenvectors = np.linalg.eigh(products.T @ products / rows)
         has_variance = eigenvalues > max(1e-3 * float(eigenvalues.max()), 1e-6)
         return cls(first, second, eigenvectors[:, has_variance].astype(np.float32))
 
@@ -267,17 +221,23 @@ def _leading_counts(n_components: int) -> list[int]:
     return [count for count in (1, 2, 4, 8, 16) if count < n_components] or [n_components]
 
 
-def _sum_over_components(projections: Projections, values: Array) -> Array:
-    return np.asarray((_correlate(projections.components, values) ** 2).sum((0, 2)))
+def _directional_statistics(
+    projections: Projections, values: Array, residual: Array
+) -> list[Array]:
+    """Lines along all components and along few, bends and squares: one number a permutation."""
+    squares = _correlate(projections.components, values) ** 2
+    return [
+        squares.sum((0, 2)),
+        _few_directions_statistic(projections, values, squares.sum(2).cumsum(0)),
+        _bend_statistic(projections, residual),
+        _curvature_statistic(projections, residual),
+    ]
 
 
-def _few_directions_statistic(projections: Projections, values: Array) -> Array:
+def _few_directions_statistic(projections: Projections, values: Array, sums: Array) -> Array:
     """Leading components together, or one direction of many: each half of the level."""
     width = values.shape[2]
-    squares = (_correlate(projections.components, values) ** 2).sum(2).cumsum(0)
-    leading = [
-        _neg_log_p(squares[k - 1], k * width) for k in _leading_counts(len(projections.components))
-    ]
+    leading = [_neg_log_p(sums[k - 1], k * width) for k in _leading_counts(len(sums))]
     best_single = _neg_log_p((_correlate(projections.directions, values) ** 2).sum(2).max(0), width)
     best_single -= math.log(len(projections.directions) / len(leading))
     return np.asarray(np.max([best_single, *leading], axis=0))
@@ -303,16 +263,14 @@ def _curvature_statistic(projections: Projections, values: Array) -> Array:
     """
     count, width = values.shape[1:]
     entries = _correlate(projections.products, values).reshape(-1, count * width).T
-    first, second = np.triu_indices(projections.n_product_components)
-    matrix = np.zeros(
-        (len(entries), projections.n_product_components, projections.n_product_components),
-        dtype=np.float32,
-    )
+    n_components = projections.n_product_components
+    first, second = np.triu_indices(n_components)
+    matrix = np.zeros((len(entries), n_components, n_components), dtype=np.float32)
     matrix[:, first, second] = matrix[:, second, first] = entries
     sizes = []
-    for k in {min(k, projections.n_product_components) for k in (4, 8, MAX_PRODUCT_COMPONENTS)}:
-        extreme_eigenvalues = np.linalg.eigvalsh(matrix[:, :k, :k])[:, [0, -1]]
-        sizes.append((np.abs(extreme_eigenvalues).max(1) - 2 * math.sqrt(k)) * k ** (1 / 6))
+    for k in {min(k, n_components) for k in (4, 8, MAX_PRODUCT_COMPONENTS)}:
+        extremes = np.linalg.eigvalsh(matrix[:, :k, :k])[:, [0, -1]]
+        sizes.append((np.abs(extremes).max(1) - 2 * math.sqrt(k)) * k ** (1 / 6))
     return np.asarray(np.max(sizes, axis=0).reshape(count, width).max(1))
 
 
@@ -320,13 +278,12 @@ def _cell_statistics(projections: Projections, cells: Array, orders: Array) -> d
     """How far the mean of z in a cell along u is from the mean of z elsewhere (Hotelling)."""
     statistics = {}
     permuted_cells = np.ascontiguousarray(cells[orders].T)
-    for cell in np.unique(cells[cells >= 0]):
-        share = float((cells == cell).mean())
-        if share == 1:
-            continue
-        indicator = (permuted_cells == cell).astype(np.float32)[..., None]
-        indicator /= math.sqrt(share * (1 - share))
-        squares = (_correlate(projections.components, indicator) ** 2).sum(2).cumsum(0)
-        counts = {*_leading_counts(len(projections.components)), len(projections.components)}
-        statistics[int(cell)] = np.max([_neg_log_p(squares[k - 1], k) for k in counts], axis=0)
+    shares = {int(cell): float((cells == cell).mean()) for cell in np.unique(cells[cells >= 0])}
+    for cell, share in shares.items():
+        if share < 1:
+            indicator = (permuted_cells == cell).astype(np.float32)[..., None]
+            indicator /= math.sqrt(share * (1 - share))
+            sums = (_correlate(projections.components, indicator) ** 2).sum(2).cumsum(0)
+            counts = {*_leading_counts(len(sums)), len(sums)}
+            statistics[cell] = np.max([_neg_log_p(sums[k - 1], k) for k in counts], axis=0)
     return statistics

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-__all__ = ["TARGET_POWER", "FTest", "f_test", "min_detectable_share", "min_detectable_share_few"]
+from cida.array_types import Array
 
-Array = np.ndarray[Any, Any]
+__all__ = ["FTest", "f_test", "min_detectable_share", "min_detectable_share_few"]
+
 TARGET_POWER = 0.95  # the probability of detection
 
 
@@ -49,61 +49,42 @@ def f_test(components: Array, index_components: Array, n_removed_terms: int = 1)
     min_width, residual_dof = min(n_components, width), rows - n_removed_terms - n_components
     numerator_dof = float(min_width * max(n_components, width))
     denominator_dof = float(min_width * (residual_dof - width + min_width))
+    dof = (numerator_dof, denominator_dof)
     f = (trace / numerator_dof) / max((min_width - trace) / denominator_dof, 1e-300)
     share = trace / width
     adjusted = 1 - (1 - share) * (rows - n_removed_terms) / residual_dof
-    return FTest(
-        share,
-        adjusted,
-        f,
-        (numerator_dof, denominator_dof),
-        float(stats.f.sf(f, numerator_dof, denominator_dof)),
-    )
+    return FTest(share, adjusted, f, dof, float(stats.f.sf(f, *dof)))
 
 
 def min_detectable_share(
-    critical: float,
-    n_rows: int,
-    n_components: int,
-    n_index_columns: int,
-    power: float = TARGET_POWER,
+    critical: float, n_rows: int, n_components: int, n_index_columns: int
 ) -> float:
     """The smallest share of V[u] with which a sum over all components exceeds ``critical``.
 
-    With probability ``power``, by the non-central F distribution; 1 where no share does.
+    95 % of the time, by the non-central F distribution; 1 where no share does.
     """
-    dof, residual_dof = (
-        n_components * n_index_columns,
-        n_index_columns * (n_rows - n_components - 1),
-    )
+    dof = n_components * n_index_columns
+    residual_dof = n_index_columns * (n_rows - n_components - 1)
     max_statistic = n_rows * n_index_columns
     if critical >= max_statistic:
         return 1.0
     limit = critical / (max_statistic - critical) * residual_dof / dof
-    noncentrality = _required_noncentrality(
-        lambda shift: float(stats.ncf.sf(limit, dof, residual_dof, shift)), power
-    )
-    return noncentrality / (noncentrality + max_statistic)
+    shift = _required_noncentrality(lambda shift: stats.ncf.sf(limit, dof, residual_dof, shift))
+    return shift / (shift + max_statistic)
 
 
 def min_detectable_share_few(
-    neg_log_p: float,
-    n_rows: int,
-    n_functions: int,
-    n_index_columns: int,
-    power: float = TARGET_POWER,
+    neg_log_p: float, n_rows: int, n_functions: int, n_index_columns: int
 ) -> float:
     """The same for a sum over few functions of z, given as ``-log P(chi^2 >= sum)``."""
     dof = n_functions * n_index_columns
     limit = float(stats.chi2.isf(np.exp(-neg_log_p), dof))
-    noncentrality = _required_noncentrality(
-        lambda shift: float(stats.ncx2.sf(limit, dof, shift)), power
-    )
-    return noncentrality / (noncentrality + n_rows * n_index_columns)
+    shift = _required_noncentrality(lambda shift: stats.ncx2.sf(limit, dof, shift))
+    return shift / (shift + n_rows * n_index_columns)
 
 
-def _required_noncentrality(power_at: Callable[[float], float], power: float) -> float:
+def _required_noncentrality(power_at: Callable[[float], float]) -> float:
     high = 1.0
-    while power_at(high) < power:
+    while power_at(high) < TARGET_POWER:
         high *= 2
-    return float(brentq(lambda shift: power_at(shift) - power, 0.0, high, xtol=1e-6))
+    return float(brentq(lambda shift: power_at(shift) - TARGET_POWER, 0.0, high, xtol=1e-6))

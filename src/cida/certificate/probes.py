@@ -6,13 +6,14 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import GammaRegressor, RidgeCV
+
+from cida.array_types import Array
 
 __all__ = [
     "ProbeGain",
@@ -22,7 +23,6 @@ __all__ = [
     "measure_mean_variance_gain",
 ]
 
-Array = np.ndarray[Any, Any]
 
 N_FOLDS = 3
 RIDGE_PENALTIES_PER_ROW = np.geomspace(1e-4, 10, 8)
@@ -39,7 +39,7 @@ class ProbeResult:
 
     r2: float
     predictions: Array
-    p_value: float | None = None
+    p_value: float = 1.0
 
 
 def _folds(n_rows: int, seed: int) -> Iterator[tuple[Array, Array]]:
@@ -58,9 +58,13 @@ def fit_linear_probe(z: Array, e: Array, seed: int = 0) -> ProbeResult:
     """Ridge regression, its penalty chosen on the rows fitted on."""
     predicted = np.zeros_like(e)
     for train_rows, test_rows in _folds(len(z), seed):
-        model = RidgeCV(RIDGE_PENALTIES_PER_ROW * len(train_rows)).fit(z[train_rows], e[train_rows])
+        model = _fit_ridge(z[train_rows], e[train_rows])
         predicted[test_rows] = model.predict(z[test_rows]).reshape(len(test_rows), -1)
     return ProbeResult(_r2(e, predicted), predicted)
+
+
+def _fit_ridge(z: Array, e: Array) -> RidgeCV:
+    return RidgeCV(RIDGE_PENALTIES_PER_ROW * len(z)).fit(z, e)
 
 
 def fit_boosted_probe(z: Array, e: Array, seed: int = 0) -> ProbeResult:
@@ -78,12 +82,10 @@ def fit_boosted_probe(z: Array, e: Array, seed: int = 0) -> ProbeResult:
                 early_stopping=False,
                 random_state=seed,
             )
-            fold_predicted = model.fit(z[train_rows], e[train_rows, column]).predict(z[test_rows])
-            predicted[test_rows, column] = fold_predicted
-            fold_observed = e[test_rows, column]
-            covariance_terms[test_rows] += (fold_predicted - fold_predicted.mean()) * (
-                fold_observed - fold_observed.mean()
-            )
+            p = model.fit(z[train_rows], e[train_rows, column]).predict(z[test_rows])
+            u = e[test_rows, column]
+            predicted[test_rows, column] = p
+            covariance_terms[test_rows] += (p - p.mean()) * (u - u.mean())
     # The folds are not independent: u of one trains the probe of another and is scored by its own.
     # Of a probe that is linear in u each pair of rows counts twice, so the variance is doubled.
     std = math.sqrt(2 * float((covariance_terms**2).sum()))
@@ -113,21 +115,16 @@ def measure_mean_variance_gain(z: Array, e: Array, seed: int = 0) -> ProbeGain:
     marginal_loss, mean_loss, full_loss = (np.zeros(len(z)) for _ in range(3))
     features = np.concatenate([z, (z**2 - 1) / math.sqrt(2)], axis=1)
     for train_rows, test_rows in _folds(len(z), seed):
-        model = RidgeCV(RIDGE_PENALTIES_PER_ROW * len(train_rows)).fit(z[train_rows], e[train_rows])
-        residuals = e - model.predict(z).reshape(e.shape)
-        for column in range(e.shape[1]):
-            u, residual = e[:, column], residuals[:, column]
-            deviation = u - u[train_rows].mean()
-            square = residual**2
+        model = _fit_ridge(z[train_rows], e[train_rows])
+        squares = (e - model.predict(z).reshape(e.shape)) ** 2
+        for u, square in zip(e.T, squares.T, strict=True):
+            deviation = (u - u[train_rows].mean()) ** 2
             mean_square = max(float(square[train_rows].mean()), 1e-12)
-            v = mean_square * _relative_variance(
-                features, square / mean_square, train_rows, test_rows
-            )
-            marginal_loss[test_rows] += _gaussian_loss(
-                deviation[test_rows] ** 2, float((deviation[train_rows] ** 2).mean())
-            )
+            ratio = _relative_variance(features, square / mean_square, train_rows, test_rows)
+            marginal_variance = float(deviation[train_rows].mean())
+            marginal_loss[test_rows] += _gaussian_loss(deviation[test_rows], marginal_variance)
             mean_loss[test_rows] += _gaussian_loss(square[test_rows], mean_square)
-            full_loss[test_rows] += _gaussian_loss(square[test_rows], v)
+            full_loss[test_rows] += _gaussian_loss(square[test_rows], mean_square * ratio)
     return ProbeGain(
         *_mean_and_std_error(marginal_loss - full_loss), *_mean_and_std_error(mean_loss - full_loss)
     )
@@ -150,16 +147,16 @@ def _relative_variance(
     loss is the probe. A quarter of the rows fitted on chooses the penalty.
     """
     inner_rows, validation_rows = train_rows[np.arange(len(train_rows)) % 4 != 0], train_rows[::4]
-    best, lowest = (
-        None,
-        float(_gaussian_loss(square[validation_rows], float(square[inner_rows].mean())).mean()),
-    )
+
+    def loss(variances: Array | float) -> float:
+        return float(_gaussian_loss(square[validation_rows], variances).mean())
+
+    losses = {0.0: loss(float(square[inner_rows].mean()))}  # of one variance for all rows
     for penalty in VARIANCE_PENALTIES:
-        variances = _predict_variance(features, square, inner_rows, validation_rows, penalty)
-        loss = float(_gaussian_loss(square[validation_rows], variances).mean())
-        if loss < lowest:
-            best, lowest = penalty, loss
-    if best is None:
+        rows = (inner_rows, validation_rows)
+        losses[penalty] = loss(_predict_variance(features, square, *rows, penalty))
+    best = min(losses, key=losses.__getitem__)
+    if not best:
         return np.ones(len(test_rows))
     return _predict_variance(features, square, train_rows, test_rows, best)
 
@@ -171,8 +168,6 @@ def _predict_variance(
         warnings.simplefilter("ignore", ConvergenceWarning)  # a probe may stop a little early
         model = GammaRegressor(alpha=penalty, max_iter=50)
         model.fit(features[train_rows], np.maximum(square[train_rows], 1e-9))
-    train_variances = model.predict(features[train_rows])
     # No row is given a variance beyond those seen: the squares of a far z would take it anywhere.
-    return np.asarray(
-        np.clip(model.predict(features[query_rows]), train_variances.min(), train_variances.max())
-    )
+    seen = model.predict(features[train_rows])
+    return np.asarray(model.predict(features[query_rows]).clip(seen.min(), seen.max()))

@@ -7,15 +7,15 @@ families: all principal components at once, the leading ones, and single directi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from cida.array_types import Array
+
 __all__ = ["N_BENDS", "Projections", "Strata", "compute_projections", "sample_rows", "whiten"]
 
-Array = np.ndarray[Any, Any]
 
 # Functions along one direction: the square of its normal scores and cosines of its ranks, those
 # that are even about the middle and those that are odd in turn, coarse ones first.
@@ -89,8 +89,7 @@ class Strata:
             residual[rows] -= residual[rows].mean(0)
             if self.covariate is not None:
                 slope = (self.covariate[rows] - self.covariate[rows].mean()).astype(residual.dtype)
-                square = slope @ slope
-                if square > 0:
+                if (square := slope @ slope) > 0:
                     residual[rows] -= np.outer(slope, slope @ residual[rows]) / square
         return residual
 
@@ -131,32 +130,29 @@ def whiten(
 
 def _principal(values: Array, max_components: int | None, tolerance: float) -> tuple[Array, Array]:
     left_vectors, singular_values, _ = np.linalg.svd(values, full_matrices=False)
-    has_variance = singular_values**2 > tolerance * max(
-        float(singular_values[:1].sum()) ** 2, 1e-300
-    )
+    variances = singular_values**2
+    has_variance = variances > tolerance * max(float(singular_values[:1].sum()) ** 2, 1e-300)
     components = left_vectors[:, has_variance][:, :max_components] * np.sqrt(len(values))
     # Which way a component points is chance; the heavier tail is the same after a change of units.
-    return components * np.where((components**3).sum(0) < 0, -1, 1), singular_values**2
+    return components * np.where((components**3).sum(0) < 0, -1, 1), variances
 
 
 def compute_projections(z: Array, strata: Strata, generator: np.random.Generator) -> Projections:
     """The directions of z, shape (rows, columns), whose columns have mean square 1."""
     residual = strata.residualize(z)
     rms = np.sqrt((residual**2).mean(0))
-    residual = residual[:, rms > VARIANCE_TOLERANCE**0.5] / rms[rms > VARIANCE_TOLERANCE**0.5]
-    components, variances = _principal(
-        residual, min(MAX_COMPONENTS, len(z) // 10), VARIANCE_TOLERANCE
-    )
-    n_main_components = (
-        int((np.cumsum(variances) < MAIN_VARIANCE_SHARE * variances.sum()).sum()) + 1
-    )
-    single_directions = _single_directions(residual, components, generator)
-    bends = _compute_bends(single_directions, components, strata)
+    is_varying = rms > VARIANCE_TOLERANCE**0.5
+    residual = residual[:, is_varying] / rms[is_varying]
+    max_components = min(MAX_COMPONENTS, len(z) // 10)
+    components, variances = _principal(residual, max_components, VARIANCE_TOLERANCE)
+    n_main = int((np.cumsum(variances) < MAIN_VARIANCE_SHARE * variances.sum()).sum()) + 1
+    directions = _single_directions(residual, components, generator)
+    bends = _compute_bends(directions, components, strata)
     n_product_components = min(components.shape[1], MAX_PRODUCT_COMPONENTS)
     first, second = np.triu_indices(n_product_components)
     products = strata.residualize(components[:, first] * components[:, second])
-    parts = (_as_rows(components), _as_rows(single_directions), bends, _as_rows(products))
-    return Projections(*parts, n_product_components, min(n_main_components, components.shape[1]))
+    parts = (_as_rows(components), _as_rows(directions), bends, _as_rows(products))
+    return Projections(*parts, n_product_components, min(n_main, components.shape[1]))
 
 
 def _as_rows(values: Array) -> Array:
@@ -167,13 +163,10 @@ def _single_directions(columns: Array, components: Array, generator: np.random.G
     """Columns, leading components, and random mixtures of the first few components."""
     if components.shape[1] == 1:
         return components
-    mixing_weights = generator.normal(
-        size=(min(N_MIXED_COMPONENTS, components.shape[1]), N_MIXTURES)
-    )
-    mixed = components[:, :N_MIXED_COMPONENTS] @ (
-        mixing_weights / np.linalg.norm(mixing_weights, axis=0)
-    )
-    return np.concatenate([columns, components[:, :N_LEADING_COMPONENTS], mixed], axis=1)
+    mixed = components[:, :N_MIXED_COMPONENTS]
+    weights = generator.normal(size=(mixed.shape[1], N_MIXTURES))
+    mixtures = mixed @ (weights / np.linalg.norm(weights, axis=0))
+    return np.concatenate([columns, components[:, :N_LEADING_COMPONENTS], mixtures], axis=1)
 
 
 def _compute_bends(directions: Array, components: Array, strata: Strata) -> Array:
@@ -184,13 +177,11 @@ def _compute_bends(directions: Array, components: Array, strata: Strata) -> Arra
     waves = [
         np.cos(k * np.pi * rank_share) if k else ndtri(rank_share) ** 2 for k in COSINE_HALF_TURNS
     ]
-    functions = np.stack(waves, axis=2).reshape(rows, -1)
-    functions = strata.residualize(functions)
+    functions = strata.residualize(np.stack(waves, axis=2).reshape(rows, -1))
     functions -= components @ (components.T @ functions / rows)
-    parts = functions.reshape(rows, -1, N_BENDS).transpose(1, 0, 2)
-    orthogonal, triangle = np.linalg.qr(parts)
+    orthogonal, triangle = np.linalg.qr(functions.reshape(rows, -1, N_BENDS).transpose(1, 0, 2))
     # A column of two values has no bends: what is left of them is rounding.
     is_nonzero = np.abs(np.diagonal(triangle, axis1=1, axis2=2)) > 1e-3 * np.sqrt(rows)
     orthogonal *= is_nonzero[:, None, :] * np.float32(np.sqrt(rows))
-    orthogonal = orthogonal.transpose(0, 2, 1)
-    return np.ascontiguousarray(orthogonal.reshape(-1, rows), dtype=np.float32)
+    bends = orthogonal.transpose(0, 2, 1).reshape(-1, rows)
+    return np.ascontiguousarray(bends, dtype=np.float32)

@@ -32,22 +32,15 @@ def diagnose_row_counts(summary: FitSummary) -> Iterator[Diagnosis]:
     """So few rows on one side that they can be memorized."""
     if summary.n_source_rows is None or summary.n_target_rows is None or not summary.is_adaptive:
         return
-    min_source_rows = max(
-        THRESHOLDS.min_rows_per_side, THRESHOLDS.min_rows_per_class * (summary.n_classes or 0)
-    )
-    if summary.n_source_rows < min_source_rows:
-        yield Diagnosis(
-            "too-few-rows",
-            {"n_source_rows": summary.n_source_rows, "min_source_rows": min_source_rows},
-        )
-    if summary.n_target_rows < THRESHOLDS.min_rows_per_side:
-        yield Diagnosis(
-            "too-few-rows",
-            {
-                "n_target_rows": summary.n_target_rows,
-                "min_target_rows": THRESHOLDS.min_rows_per_side,
-            },
-        )
+    min_target_rows = THRESHOLDS.min_rows_per_side
+    min_source_rows = max(min_target_rows, THRESHOLDS.min_rows_per_class * (summary.n_classes or 0))
+    for side, n_rows, min_rows in (
+        ("source", summary.n_source_rows, min_source_rows),
+        ("target", summary.n_target_rows, min_target_rows),
+    ):
+        if n_rows < min_rows:
+            counts: dict[str, float] = {f"n_{side}_rows": n_rows, f"min_{side}_rows": min_rows}
+            yield Diagnosis("too-few-rows", counts)
 
 
 def diagnose_label_shift(summary: FitSummary) -> Iterator[Diagnosis]:

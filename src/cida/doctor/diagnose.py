@@ -45,9 +45,9 @@ def diagnose(history: Sequence[Event], summary: FitSummary) -> list[Diagnosis]:
     diagnoses += diagnose_label_shift(summary)
     curve = TrainingCurve(history)
     if curve.n_probes >= THRESHOLDS.min_health_probes:
-        diagnoses += [each for rule in GAME_RULES for each in rule(curve, summary)][:1]
+        diagnoses += list(filter(None, (rule(curve, summary) for rule in GAME_RULES)))[:1]
     if not any(each.code in _CODES_EXPLAINING_PREDICTIONS for each in diagnoses):
-        diagnoses += diagnose_far_predictions(summary)
+        diagnoses += filter(None, [diagnose_far_predictions(summary)])
     return diagnoses
 
 
@@ -75,14 +75,12 @@ def final_metrics(history: Sequence[Event], summary: FitSummary) -> dict[str, fl
     prediction loss as a share of that of the best constant prediction.
     """
     curve = TrainingCurve(history)
-    loss = curve.prediction_loss() if history else None
+    loss, marginal_loss = curve.prediction_loss(), summary.marginal_label_loss
     metrics = {
-        "index_share_read": curve.index_share_read(0.8) if history else None,
-        "adversarial_gradient_share": curve.adversarial_gradient_share() if history else None,
+        "index_share_read": curve.index_share_read(0.8),
+        "adversarial_gradient_share": curve.adversarial_gradient_share(),
         "prediction_loss": loss,
-        "remaining_loss_share": loss / summary.marginal_label_loss
-        if loss and summary.marginal_label_loss
-        else None,
+        "remaining_loss_share": loss / marginal_loss if loss and marginal_loss else None,
         "encoding_std": summary.encoding_std,
         "majority_share_source": summary.majority_share_source,
         "majority_share_far": summary.majority_share_far,

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, Self
 
-from cida.doctor.doctor_summary import describe_change, describe_evidence, describe_skipped_check
+from cida.doctor.doctor_summary import (
+    TEMPLATES,
+    describe_change,
+    describe_evidence,
+    describe_skipped_check,
+)
 from cida.io.json_decode import from_dict
 
 __all__ = ["DIAGNOSIS_CODES", "Diagnosis", "SkippedCheck", "Suggestion"]
 
-DIAGNOSIS_CODES = (
-    "index-constant",
-    "index-unscaled",
-    "too-few-rows",
-    "label-shift",
-    "discriminator-lagging",
-    "lambda-too-large",
-    "encoder-collapsed",
-    "lambda-too-small",
-    "discriminator-overpowering",
-    "curriculum-too-fast",
-    "not-converged",
-    "predictions-collapsed",
-)
+DIAGNOSIS_CODES = tuple(TEMPLATES)
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ class Diagnosis:
 
     def describe_suggestion(self) -> str:
         """Return what to change, in one sentence."""
-        change = None if self.suggestion is None else asdict(self.suggestion)
+        change = None if self.suggestion is None else astuple(self.suggestion)
         return describe_change(self.code, self.evidence, change)
 
     def summary(self) -> str:

@@ -7,17 +7,31 @@ so that the records can use it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from string import Formatter
 from typing import Any
 
 __all__ = ["describe_change", "describe_evidence", "describe_metrics", "describe_skipped_check"]
 
-_NOT_LEARNED = "The source was not learned: {remaining_loss_share:.0%} of the loss of the best "
+_LOSS_LEFT = "{remaining_loss_share:.0%} of the loss of the best constant prediction is left"
+_NOT_LEARNED = "The source was not learned: " + _LOSS_LEFT
 _GRADIENT = "{adversarial_gradient_share:.1%} of the gradient in z was the adversary's"
+_DENSE = "{densest_share:.0%} of the rows lie within a hundredth of the range of "
+_OUTLIERS = "domain_index: a few outliers make up the rest of the range."
+_UNSCALED = (
+    "domain_index has a standard deviation of {index_std:.3g} in the coordinates of space, where 1 "
+    "is expected."
+)
+_SCALE_INDEX = "Remove or clip the outliers in domain_index, or pass its logarithm or rank."
+_SCALE_SPACE = (
+    "Use space=cida.Line(), which scales it, or scale it in the fit method of your space."
+)
+_RAISE_BATCH_SIZE = (
+    "Raise batch_size, so that the discriminator cannot memorize the rows of a round."
+)
 
-# code -> (what was found, what to do where that is no single parameter)
-_TEMPLATES: dict[str, tuple[tuple[str, str], ...]] = {
+# code -> what was found, and what to do where that is no single parameter
+TEMPLATES: dict[str, tuple[str | tuple[str, str], ...]] = {
     "index-constant": (
         (
             "{mode_share:.0%} of the rows have the same value in column {column:.0f} of "
@@ -30,26 +44,10 @@ _TEMPLATES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "index-unscaled": (
-        (
-            "{densest_share:.0%} of the rows lie within a hundredth of the range of column "
-            "{column:.0f} of domain_index: a few outliers make up the rest of the range.",
-            "Remove or clip the outliers in domain_index, or pass its logarithm or rank.",
-        ),
-        (
-            "{densest_share:.0%} of the rows lie within a hundredth of the range of "
-            "domain_index: a few outliers make up the rest of the range.",
-            "Remove or clip the outliers in domain_index, or pass its logarithm or rank.",
-        ),
-        (
-            "Column {column:.0f} of domain_index has a standard deviation of {index_std:.3g} in "
-            "the coordinates of space, where 1 is expected.",
-            "Use space=cida.Line(), which scales it, or scale it in the fit method of your space.",
-        ),
-        (
-            "domain_index has a standard deviation of {index_std:.3g} in the coordinates of "
-            "space, where 1 is expected.",
-            "Use space=cida.Line(), which scales it, or scale it in the fit method of your space.",
-        ),
+        (_DENSE + "column {column:.0f} of " + _OUTLIERS, _SCALE_INDEX),
+        (_DENSE + _OUTLIERS, _SCALE_INDEX),
+        ("Column {column:.0f} of " + _UNSCALED, _SCALE_SPACE),
+        (_UNSCALED, _SCALE_SPACE),
     ),
     "too-few-rows": (
         (
@@ -64,33 +62,20 @@ _TEMPLATES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "label-shift": (
-        (
-            "y itself seems to depend on domain_index: the share of one class in the source goes "
-            "from {min_class_share:.0%} to {max_class_share:.0%}.",
-            "",
-        ),
-        (
-            "y itself seems to depend on domain_index: {between_variance_share:.0%} of y's "
-            "variance in the source lies between places along u.",
-            "",
-        ),
+        "y itself seems to depend on domain_index: the share of one class in the source goes from "
+        "{min_class_share:.0%} to {max_class_share:.0%}.",
+        "y itself seems to depend on domain_index: {between_variance_share:.0%} of y's variance in "
+        "the source lies between places along u.",
     ),
     "discriminator-lagging": (
-        (
-            "The discriminator's loss was above its ceiling at {share_above_ceiling:.0%} of the "
-            "events: it does worse than a prediction that ignores z, and the encoder exploits "
-            "that.",
-            "",
-        ),
-        (
-            "The discriminator never read more than {index_share_read:.0%} of the index in z, "
-            "where a linear probe reads {index_r2:.0%}: the encoder had nothing to hide from.",
-            "",
-        ),
+        "The discriminator's loss was above its ceiling at {share_above_ceiling:.0%} of the "
+        "events: it does worse than a prediction that ignores z, and the encoder exploits that.",
+        "The discriminator never read more than {index_share_read:.0%} of the index in z, where a "
+        "linear probe reads {index_r2:.0%}: the encoder had nothing to hide from.",
     ),
     "lambda-too-large": (
-        (_NOT_LEARNED + "constant prediction is left, and " + _GRADIENT + ".", ""),
-        (_NOT_LEARNED + "constant prediction is left.", ""),
+        _NOT_LEARNED + ", and " + _GRADIENT + ".",
+        _NOT_LEARNED + ".",
     ),
     "encoder-collapsed": (
         (
@@ -101,48 +86,34 @@ _TEMPLATES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "lambda-too-small": (
-        ("z still tells {index_share_read:.0%} of the index, and " + _GRADIENT + ".", ""),
-        ("z still tells {index_share_read:.0%} of the index.", ""),
+        "z still tells {index_share_read:.0%} of the index, and " + _GRADIENT + ".",
+        "z still tells {index_share_read:.0%} of the index.",
     ),
     "discriminator-overpowering": (
         (
             "The discriminator reads {index_share_read:.0%} of the index in z until the end, with "
             "{discriminator_steps:.0f} steps per step of the encoder.",
-            "Raise batch_size, so that the discriminator cannot memorize the rows of a round.",
+            _RAISE_BATCH_SIZE,
         ),
         (
-            "The encoder only hides the index: {remaining_loss_share:.0%} of the loss of the best "
-            "constant prediction is left, with {discriminator_steps:.0f} steps of the "
-            "discriminator per step of the encoder.",
-            "Raise batch_size, so that the discriminator cannot memorize the rows of a round.",
+            "The encoder only hides the index: " + _LOSS_LEFT + ", with {discriminator_steps:.0f} "
+            "steps of the discriminator per step of the encoder.",
+            _RAISE_BATCH_SIZE,
         ),
     ),
     "curriculum-too-fast": (
-        (
-            "The index range widened over {curriculum:.0%} of {steps:.0f} steps, and up to "
-            "{index_share_read:.0%} of the index could be read in z: rows were added before "
-            "nearer ones were aligned.",
-            "",
-        ),
+        "The index range widened over {curriculum:.0%} of {steps:.0f} steps, and up to "
+        "{index_share_read:.0%} of the index could be read in z: rows were added before nearer "
+        "ones were aligned.",
     ),
     "not-converged": (
-        (
-            "The source was not learned yet when training ended: {remaining_loss_share:.0%} of "
-            "the loss of the best constant prediction is left.",
-            "",
-        ),
-        (
-            "The game had not converged when training ended: z still tells "
-            "{index_share_read:.0%} of the index.",
-            "",
-        ),
+        "The source was not learned yet when training ended: " + _LOSS_LEFT + ".",
+        "The game had not converged when training ended: z still tells {index_share_read:.0%} of "
+        "the index.",
     ),
     "predictions-collapsed": (
-        (
-            "{majority_share_far:.0%} of the target rows farthest from the source are predicted "
-            "as one class, and {majority_share_source:.0%} of the source rows.",
-            "",
-        ),
+        "{majority_share_far:.0%} of the target rows farthest from the source are predicted as one "
+        "class, and {majority_share_source:.0%} of the source rows.",
     ),
 }
 
@@ -177,29 +148,26 @@ _METRIC_TEMPLATES = {
 
 def describe_evidence(code: str, evidence: Mapping[str, float]) -> str:
     """What was found; figures that no template knows are listed by name."""
-    pair = _find_templates(code, evidence)
-    if pair is None:
+    if (pair := _find_templates(code, evidence)) is None:
         return ", ".join(f"{name} = {value:.3g}" for name, value in evidence.items()) + "."
     return pair[0].format(**evidence)
 
 
 def describe_change(
-    code: str, evidence: Mapping[str, float], change: Mapping[str, Any] | None
+    code: str, evidence: Mapping[str, float], change: tuple[str, Any, Any] | None
 ) -> str:
-    """What to do: the change of a parameter (parameter, current, proposed), or other advice."""
+    """What to do: the change of a parameter (name, current, proposed), or other advice."""
     if change is None:
         pair = _find_templates(code, evidence)
         return "See docs/doctor.md." if pair is None else pair[1].format(**evidence)
-    name, current, proposed = change["parameter"], change["current"], change["proposed"]
+    name, current, proposed = change
     if _is_number(current) and _is_number(proposed):
         verb = "raise" if proposed > current else "lower"
         clause = f"{verb} {name} from {current:g} to {proposed:g}"
     else:
         clause = f"set {name}={proposed!r}"
     template = _CHANGE_TEMPLATES.get((code, name))
-    if template is None:
-        return f"{clause[0].upper()}{clause[1:]}."
-    return template.format(change=clause)
+    return template.format(change=clause) if template else f"{clause[0].upper()}{clause[1:]}."
 
 
 def describe_skipped_check(code: str, evidence: Mapping[str, float]) -> str:
@@ -215,12 +183,11 @@ def describe_metrics(metrics: Mapping[str, float]) -> str:
 
 
 def _find_templates(code: str, evidence: Mapping[str, float]) -> tuple[str, str] | None:
-    pairs: Sequence[tuple[str, str]] = _TEMPLATES.get(code, ())
-    return next((pair for pair in pairs if _field_names(" ".join(pair)) <= set(evidence)), None)
-
-
-def _field_names(template: str) -> set[str]:
-    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+    for template in TEMPLATES.get(code, ()):
+        pair = (template, "") if isinstance(template, str) else template
+        if {name for _, name, _, _ in Formatter().parse("".join(pair)) if name} <= set(evidence):
+            return pair
+    return None
 
 
 def _is_number(value: object) -> bool:

@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.indexing import evenly_spaced
 from cida.io.json_decode import decode, from_dict
 from cida.kernel_ridge import make_label_matrix
@@ -29,7 +30,6 @@ __all__ = [
     "summarize_index",
 ]
 
-Array = np.ndarray[Any, Any]
 MAX_INDEX_SUMMARY_ROWS = 20_000
 N_NEIGHBORS = 10
 DENSE_WINDOW_SHARE = 0.01  # of the range of a column
@@ -155,8 +155,7 @@ class FitSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; a number that is not finite becomes None."""
-        values: dict[str, Any] = _to_json_value(asdict(self))
-        return values
+        return {name: _to_json_value(value) for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -183,8 +182,7 @@ def summarize_index(space: Space, u: Tensor) -> tuple[IndexColumnSummary, ...]:
     for number, turn in enumerate(space.periods):
         values = np.sort(coordinates[:, number].numpy())
         _, counts = torch.unique(u[:, number], return_counts=True)
-        std = None if turn else float(values.std())
-        mode_share = float(counts.max()) / len(u)
+        std, mode_share = None if turn else float(values.std()), float(counts.max()) / len(u)
         columns.append(IndexColumnSummary(std, mode_share, _densest_share(values, turn)))
     return tuple(columns)
 
@@ -199,8 +197,8 @@ def _densest_share(values: Array, period: float) -> float:
 
 def marginal_label_loss(y: Tensor, weight: Tensor) -> float:
     """``min_c sum_i w_i L_p(c, y_i) / n``: the entropy of classes, or the variance of numbers."""
-    share = weight.double() / weight.double().sum()
-    mean_weight = float(weight.double().mean())
+    weight = weight.double()
+    share, mean_weight = weight / weight.sum(), float(weight.mean())
     if y.is_floating_point():
         values = y.double().reshape(len(y), -1)
         return mean_weight * float((share[:, None] * (values - share @ values).square()).sum())
@@ -217,7 +215,9 @@ def knn_loss(x: Tensor, y: Tensor) -> float:
     points = x.flatten(1).double().nan_to_num().numpy()
     n_neighbors = min(N_NEIGHBORS, len(points) - 1)
     _, neighbors = cKDTree(points).query(points, range(1, n_neighbors + 2))
-    others = _drop_self(neighbors)
+    is_self = neighbors == np.arange(len(points))[:, None]  # not always first among equal rows
+    is_self[~is_self.any(1), -1] = True
+    others = neighbors[~is_self].reshape(len(points), -1)
     values = make_label_matrix(y)
     if y.is_floating_point():
         return float(((values[others].mean(1) - values) ** 2).sum(1).mean())
@@ -240,11 +240,3 @@ def dominant_index_r2(z: Array, index: Array) -> float:
     predicted = model.predict(z[1::2] / rms).reshape(-1, index.shape[1])
     share = float(r2_score(index[1::2], predicted, multioutput="variance_weighted"))
     return max(0.0, share) if math.isfinite(share) else 0.0
-
-
-def _drop_self(neighbors: Array) -> Array:
-    """Each row's neighbors without itself, which need not come first among equal rows."""
-    is_self = neighbors == np.arange(len(neighbors))[:, None]
-    is_self[~is_self.any(1), -1] = True
-    others: Array = neighbors[~is_self].reshape(len(neighbors), -1)
-    return others

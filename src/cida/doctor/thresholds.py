@@ -80,46 +80,33 @@ class DoctorThresholds:
         The same among source rows.
     """
 
-    # When there is enough to judge
     min_steps: int = 200
     min_health_probes: int = 10
-
-    # The index
-    max_mode_share: float = 0.9  # of the rows share one index value
-    max_densest_share: float = 0.35  # of the rows lie within a hundredth of the index range
-    max_tied_share: float = 0.8  # of those rows share one value: then u has a few values only
-    min_index_std: float = 0.1  # of a column of u that the space should have scaled to 1
+    max_mode_share: float = 0.9
+    max_densest_share: float = 0.35
+    max_tied_share: float = 0.8
+    min_index_std: float = 0.1
     max_index_std: float = 10.0
-
-    # Row counts
-    min_rows_per_side: int = 60  # labelled rows, and unlabelled rows
+    min_rows_per_side: int = 60
     min_rows_per_class: int = 10
-
-    # The discriminator
     max_loss_above_ceiling: float = round_probe.MAX_LOSS_ABOVE_CEILING
-    max_share_above_ceiling: float = 0.3  # of the events have a loss above the ceiling
+    max_share_above_ceiling: float = 0.3
     max_index_share_read: float = round_probe.MAX_INDEX_SHARE_READ
-    max_curriculum_index_share: float = 0.35  # of u is read in z at some time in a curriculum
-    min_active_probe_share: float = 0.2  # of the probes show a gradient of the adversary in z
-    max_memorized_share: float = 0.25  # of what D reads of u it learned on the rows of the round
-    max_index_r2: float = 0.3  # of V[u] explained by a linear probe of z
-    max_dominant_index_r2: float = 0.25  # the same in the directions where z varies most
-    max_discriminator_steps: int = 4  # steps of D per step of the encoder
-
-    # The balance between prediction and adversary
+    max_curriculum_index_share: float = 0.35
+    min_active_probe_share: float = 0.2
+    max_memorized_share: float = 0.25
+    max_index_r2: float = 0.3
+    max_dominant_index_r2: float = 0.25
+    max_discriminator_steps: int = 4
     max_adversarial_gradient_share: float = 0.85
     min_adversarial_gradient_share: float = round_probe.MIN_ADVERSARIAL_GRADIENT_SHARE
-    max_lambda_ratio: float = 5.0  # between lambda_d and the default of the game, either way
-
-    # The prediction
-    max_remaining_loss_share: float = 0.5  # of the loss of the best constant prediction
-    min_learnable_share: float = 0.25  # of that loss, by which nearest neighbors do better
-    max_late_decrease_share: float = 0.12  # of the whole decrease falls in the last fifth
-    min_loss_decrease_share: float = 0.05  # of the loss of the best constant prediction
+    max_lambda_ratio: float = 5.0
+    max_remaining_loss_share: float = 0.5
+    min_learnable_share: float = 0.25
+    max_late_decrease_share: float = 0.12
+    min_loss_decrease_share: float = 0.05
     min_learning_rate: float = 1e-4
     max_weight_decay: float = 0.1
-
-    # The encoding and the predictions
     min_relative_encoding_std: float = round_probe.MIN_RELATIVE_ENCODING_STD
     max_majority_share_far: float = round_probe.MAX_MAJORITY_SHARE_FAR
     max_majority_share_source: float = round_probe.MAX_MAJORITY_SHARE_SOURCE

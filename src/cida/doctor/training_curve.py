@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 import numpy as np
 
+from cida.array_types import Array
 from cida.training import Event
 from cida.training.round_probe import index_share_read, loss_above_ceiling
 
 __all__ = ["TrainingCurve"]
 
-Array = np.ndarray[Any, Any]
 N_CURVE_PARTS = 5  # of the run, by the sum of learning rates
 
 
@@ -35,25 +34,23 @@ class TrainingCurve:
         first = min(int(start * count), count - 1)
         return self.events[first : max(int(stop * count), first + 1)]
 
-    def health_values(self, name: str, start: float = 0.0, stop: float = 1.0) -> list[float]:
-        """A figure of the game's health, wherever it was taken."""
-        return [e.health[name] for e in self.events_between(start, stop) if name in e.health]
+    def gradient_shares(self, start: float) -> list[float]:
+        """The adversary's share of the gradient in z, wherever it was probed."""
+        name = "adversarial_gradient_share"
+        return [e.health[name] for e in self.events_between(start, 1.0) if name in e.health]
 
     # --- the discriminator -----------------------------------------------------------------------
 
-    def index_share_read(self, start: float = 0.0, stop: float = 1.0) -> float | None:
+    def index_share_read(self, start: float = 0.0) -> float | None:
         """The median share of u that the discriminator reads in z."""
-        return _median(
-            index_share_read(e.losses, e.ceilings) for e in self.events_between(start, stop)
-        )
+        events = self.events_between(start, 1.0)
+        return _median(index_share_read(e.losses, e.ceilings) for e in events)
 
     def max_index_share_read(self) -> float | None:
         """The most that was read of u in z, as the median of three events in a row."""
         shares = [index_share_read(e.losses, e.ceilings) for e in self.events]
-        known_shares = [share for share in shares if share is not None]
-        return max(
-            (median(known_shares[i : i + 3]) for i in range(len(known_shares) - 2)), default=None
-        )
+        known = [share for share in shares if share is not None]
+        return max((median(known[i : i + 3]) for i in range(len(known) - 2)), default=None)
 
     def share_above_ceiling(self, limit: float) -> float:
         """The share of events after the first fifth with a loss above its ceiling by ``limit``."""
@@ -63,12 +60,12 @@ class TrainingCurve:
 
     def active_probe_share(self) -> float | None:
         """The share of probes after the first quarter with a gradient of the adversary in z."""
-        shares = self.health_values("adversarial_gradient_share", 0.25)
+        shares = self.gradient_shares(0.25)
         return sum(share > 0 for share in shares) / len(shares) if shares else None
 
     def adversarial_gradient_share(self) -> float | None:
         """The median share of the gradient in z that is the adversary's, where it has any."""
-        shares = self.health_values("adversarial_gradient_share", 0.5)
+        shares = self.gradient_shares(0.5)
         return _median(share for share in shares if share > 0)
 
     # --- the prediction --------------------------------------------------------------------------
@@ -78,7 +75,7 @@ class TrainingCurve:
 
         The learning rate falls, so the last fifth has more than a fifth of the steps.
         """
-        values = self._means_by_fifth(lambda event: event.losses.get("prediction"))
+        values = self._losses_by_fifth()
         return None if values is None else float(values[part])
 
     def late_decrease_share(self) -> float | None:
@@ -88,36 +85,32 @@ class TrainingCurve:
         events. An exponential decrease of rate r gives about ``0.2 r exp(-0.7 r) / (1 - exp(-r))``:
         a fifth where it has just begun, a hundredth where it has converged.
         """
-        values = self._means_by_fifth(lambda event: event.losses.get("prediction"))
-        if values is None:
+        values, decrease = self._losses_by_fifth(), self.loss_decrease()
+        if values is None or decrease is None:
             return None
-        first = max(e.losses["prediction"] for e in self.events_between(0, 0.1))
-        fall = first - float(values[-1])
-        return float(values[-2] - values[-1]) / fall if fall > 0 else 0.0
+        return float(values[-2] - values[-1]) / decrease if decrease > 0 else 0.0
 
     def loss_decrease(self) -> float | None:
         """By how much the prediction loss has decreased."""
-        last = self.prediction_loss()
-        if last is None:
+        if (last := self.prediction_loss()) is None:
             return None
         return max(e.losses["prediction"] for e in self.events_between(0, 0.1)) - last
 
-    def _means_by_fifth(self, figure: Callable[[Event], float | None]) -> Array | None:
-        values = [figure(event) for event in self.events]
-        if len(values) < 2 * N_CURVE_PARTS or any(value is None for value in values):
+    def _losses_by_fifth(self) -> Array | None:
+        n_parts, events = N_CURVE_PARTS, self.events
+        if len(events) < 2 * n_parts or any("prediction" not in e.losses for e in events):
             return None
-        steps = np.diff([0, *(event.step for event in self.events)])
-        path_length = np.cumsum(steps * np.array([event.learning_rate for event in self.events]))
-        part = np.minimum(
-            N_CURVE_PARTS - 1,
-            (N_CURVE_PARTS * (path_length - path_length[0] / 2) / path_length[-1]).astype(int),
-        )
-        counts = np.bincount(part, minlength=N_CURVE_PARTS)
+        steps = np.diff([0, *(event.step for event in events)])
+        path_length = np.cumsum(steps * np.array([event.learning_rate for event in events]))
+        position = n_parts * (path_length - path_length[0] / 2) / path_length[-1]
+        part = np.minimum(n_parts - 1, position.astype(int))
+        counts = np.bincount(part, minlength=n_parts)
         if (counts == 0).any():
             return None
-        return np.bincount(part, np.array(values, dtype=float), N_CURVE_PARTS) / counts
+        losses = np.array([event.losses["prediction"] for event in events])
+        return np.bincount(part, losses, n_parts) / counts
 
 
-def _median(values: Any) -> float | None:
+def _median(values: Iterable[float | None]) -> float | None:
     known_values = [value for value in values if value is not None]
     return float(median(known_values)) if known_values else None
