@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from cida.array_types import Array
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 
 __all__ = ["Calibration", "ExpectedScore", "calibrate", "expected_scores_by_cell"]
 
-Array = np.ndarray[Any, Any]
 
 # Below the first reliability the propagated labels count nothing, from the second on fully. Set on
 # plane, noisy index and ladder.
@@ -83,10 +82,7 @@ class Calibration:
 
 
 def expected_scores_by_cell(
-    validation_set: ValidationSet,
-    candidate: CandidateOutputs,
-    calibration: Calibration,
-    n_bins: int,
+    data: ValidationSet, candidate: CandidateOutputs, calibration: Calibration, n_bins: int
 ) -> list[ExpectedScore]:
     """``s = w c a(u) + (1 - w) (p(u) + b)`` in each cell along u with target rows.
 
@@ -98,7 +94,7 @@ def expected_scores_by_cell(
 
     Parameters
     ----------
-    validation_set : ValidationSet
+    data : ValidationSet
         Source and target rows.
     candidate : CandidateOutputs
         The outputs of the run.
@@ -112,30 +108,27 @@ def expected_scores_by_cell(
     list of ExpectedScore
         One for each cell with at least 10 target rows.
     """
-    cells = validation_set.space.make_bins(validation_set.u, n_bins)
-    cell_of_row, is_target = cells.cell_of_row.numpy(), validation_set.is_target
-    source_distance = validation_set.space.distance_to_set(
-        validation_set.u, validation_set.u[validation_set.labelled]
-    ).numpy()
-    weight = _propagation_weight(validation_set)
+    cells = data.space.make_bins(data.u, n_bins)
+    cell_of_row, is_target = cells.cell_of_row.numpy(), data.is_target
+    source_distance = data.space.distance_to_set(data.u, data.u[data.labelled]).numpy()
+    low, high = RELIABILITY_RANGE
+    weight = float(np.clip((data.propagated_labels.reliability - low) / (high - low), 0, 1))
     expected_scores = []
     for cell in range(len(cells)):
         rows = np.flatnonzero(is_target & (cell_of_row == cell))
         if len(rows) < MIN_ROWS_PER_CELL:
             continue
-        implied_accuracy, implied_std = validation_set.propagated_labels.select_rows(
-            rows
-        ).implied_accuracy(candidate.predictions[rows])
-        calibrated_confidence = _mean_confidence(candidate, rows) + calibration.bias
-        propagated_score = calibration.agreement_accuracy * implied_accuracy
-        score = float(
-            np.clip(weight * propagated_score + (1 - weight) * calibrated_confidence, 0, 1)
-        )
+        labels = data.propagated_labels.select_rows(rows)
+        implied, implied_std = labels.implied_accuracy(candidate.predictions[rows])
+        confidence = _mean_confidence(candidate, rows) + calibration.bias
+        propagated = calibration.agreement_accuracy * implied
+        score = float(np.clip(weight * propagated + (1 - weight) * confidence, 0, 1))
         sampling_variance = max(score * (1 - score), 0.5 / len(rows)) / len(rows)
         model_variance = (
             MIN_STD_ERROR**2 + (weight * implied_std) ** 2 + ((1 - weight) * calibration.std) ** 2
         )
         half_width = INTERVAL_STD_ERRORS * float(np.sqrt(sampling_variance + model_variance))
+        max_distance = calibration.max_distance * (1 + 1e-9)
         lo, hi = (bound[cell].tolist() for bound in (cells.lower, cells.upper))
         expected_scores.append(
             ExpectedScore(
@@ -145,22 +138,20 @@ def expected_scores_by_cell(
                 low=max(0.0, score - half_width),
                 high=min(1.0, score + half_width),
                 n=len(rows),
-                is_within_calibration=bool(
-                    source_distance[rows].mean() <= calibration.max_distance * (1 + 1e-9)
-                ),
+                is_within_calibration=bool(source_distance[rows].mean() <= max_distance),
             )
         )
     return expected_scores
 
 
 def calibrate(
-    validation_set: ValidationSet, candidate: CandidateOutputs, hidden_rows: Array, truth: Array
+    data: ValidationSet, candidate: CandidateOutputs, hidden_rows: Array, truth: Array
 ) -> Calibration:
     """Measure how far confidence is off in a range whose labels are known but were hidden.
 
     Parameters
     ----------
-    validation_set : ValidationSet
+    data : ValidationSet
         Source and target rows.
     candidate : CandidateOutputs
         The outputs of a run that did not see the hidden labels.
@@ -174,29 +165,20 @@ def calibrate(
     Calibration
         Bias, its deviation, and how far from the source it was measured.
     """
-    is_correct = candidate.predictions[hidden_rows] == truth
-    source_distance = validation_set.space.distance_to_set(
-        validation_set.u[hidden_rows], validation_set.u[validation_set.labelled]
-    ).numpy()
-    parts = [
-        p
-        for p in np.array_split(np.argsort(source_distance, kind="stable"), N_CALIBRATION_PARTS)
-        if len(p)
-    ]
+    predicted = candidate.predictions[hidden_rows]
+    is_correct = predicted == truth
+    distance = data.space.distance_to_set(data.u[hidden_rows], data.u[data.labelled]).numpy()
+    parts = np.array_split(np.argsort(distance, kind="stable"), N_CALIBRATION_PARTS)
     gaps = [
-        float(is_correct[p].mean()) - _mean_confidence(candidate, hidden_rows[p]) for p in parts
+        float(is_correct[part].mean()) - _mean_confidence(candidate, hidden_rows[part])
+        for part in parts
+        if len(part)
     ]
     # Confidence that was too low where it was checked is not raised where it cannot be checked.
     bias = min(float(np.mean(gaps)), 0.0)
-    agreement_accuracy = validation_set.propagated_labels.select_rows(
-        hidden_rows
-    ).accuracy_on_agreement(candidate.predictions[hidden_rows], is_correct)
-    return Calibration(bias, float(np.std(gaps)), float(source_distance.max()), agreement_accuracy)
-
-
-def _propagation_weight(validation_set: ValidationSet) -> float:
-    low, high = RELIABILITY_RANGE
-    return float(np.clip((validation_set.propagated_labels.reliability - low) / (high - low), 0, 1))
+    labels = data.propagated_labels.select_rows(hidden_rows)
+    agreement_accuracy = labels.accuracy_on_agreement(predicted, is_correct)
+    return Calibration(bias, float(np.std(gaps)), float(distance.max()), agreement_accuracy)
 
 
 def _mean_confidence(candidate: CandidateOutputs, rows: Array) -> float:

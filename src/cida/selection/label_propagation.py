@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.coordinates.trial import CoordinateMode, coordinate_candidates
 from cida.indexing import evenly_spaced
 from cida.kernel_ridge import (
@@ -23,7 +22,6 @@ from cida.spaces import Space
 
 __all__ = ["PropagatedLabels", "Propagation", "propagate_labels"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_KERNEL_ROWS = 1000  # training rows of a kernel: its matrix grows with their square
 MAX_STAGE_ROWS = 400  # training rows of one stage of a stepwise propagation
@@ -82,10 +80,9 @@ class PropagatedLabels:
         their weight and by their confidence in the row.
         """
         weights = self._weights * self.confidence
-        total_weight = weights.sum(0)
-        return (weights * self._agreement_by_propagation(predicted)).sum(0) / np.where(
-            total_weight > 0, total_weight, 1.0
-        ), total_weight
+        total = weights.sum(0)
+        agreement = (weights * self._agreement_by_propagation(predicted)).sum(0)
+        return agreement / np.where(total > 0, total, 1.0), total
 
     def implied_accuracy(self, predicted: Array) -> tuple[float, float]:
         """The accuracy a of predicted classes that their agreement with the labels implies.
@@ -94,18 +91,12 @@ class PropagatedLabels:
         accuracy r of their trial, and independent errors. The weighted mean over propagations, and
         the standard deviation between them.
         """
-        estimates = []
-        for propagation, agreement in zip(
-            self.propagations, self._agreement_by_propagation(predicted).mean(1), strict=True
-        ):
-            chance = (1 - propagation.accuracy) / max(1, self.n_classes - 1)
-            is_informative = propagation.accuracy > chance  # otherwise the agreement itself is used
-            estimates.append(
-                (agreement - chance) / (propagation.accuracy - chance)
-                if is_informative
-                else agreement
-            )
-        implied = np.clip(estimates, 0, 1)
+        agreement = self._agreement_by_propagation(predicted).mean(1)
+        accuracy = np.array([each.accuracy for each in self.propagations])
+        chance = (1 - accuracy) / max(1, self.n_classes - 1)
+        is_informative = accuracy > chance  # otherwise the agreement itself is used
+        gain = np.where(is_informative, accuracy - chance, 1.0)
+        implied = np.clip(np.where(is_informative, (agreement - chance) / gain, agreement), 0, 1)
         weights = self._weights[:, 0]
         mean = float(np.average(implied, weights=weights))
         return mean, float(np.sqrt(np.average((implied - mean) ** 2, weights=weights)))
@@ -127,8 +118,7 @@ class PropagatedLabels:
     def _agreement_by_propagation(self, predicted: Array) -> Array:
         if np.issubdtype(self.labels.dtype, np.integer):
             return np.asarray(self.labels == predicted, dtype=np.float64)
-        same: Array = 1 - (self.labels - predicted) ** 2 / self.marginal_error
-        return same
+        return np.asarray(1 - (self.labels - predicted) ** 2 / self.marginal_error)
 
 
 def propagate_labels(
@@ -144,35 +134,25 @@ def propagate_labels(
     ``exp(-(e - e0) / 0.05 b)``. No target label is read, and no network is used.
     """
     trial = _Trial.from_rows(space, x, y, u, labelled)
-    candidates = list(trial.candidates())
-    results = {
-        key: trial.evaluate(transformed, stepwise) for key, transformed, stepwise in candidates
-    }
+    candidates = trial.candidates()
+    results = {key: trial.evaluate(x, key[1]) for key, x in candidates.items()}
     marginal_errors = trial.marginal_errors
-    holds_across_gap = _beats_marginal(
-        min((far.squared_errors for far, _ in results.values()), key=np.mean), marginal_errors
-    )
+    best_errors = min((far.squared_errors for far, _ in results.values()), key=np.mean)
+    holds_across_gap = _beats_marginal(best_errors, marginal_errors)
     # A stepwise propagation that fails across a gap in the source fails to the farthest target.
     selected = {key: both[not (holds_across_gap or key[1])] for key, both in results.items()}
-    min_error, marginal_error = (
-        min(result.mse for result in selected.values()),
-        float(marginal_errors.mean()),
-    )
+    min_error = min(result.mse for result in selected.values())
+    marginal_error = float(marginal_errors.mean())
     propagated, propagations = [], []
-    for key, transformed, stepwise in candidates:
-        result = selected[key]
+    for key, result in selected.items():
         weight = float(np.exp((min_error - result.mse) / (WEIGHT_TEMPERATURE * marginal_error)))
         if weight >= MIN_PROPAGATION_WEIGHT:
             propagations.append(Propagation(*key, result.mse, result.accuracy, weight))
-            propagated.append(trial.propagate(transformed, stepwise))
+            propagated.append(trial.propagate(candidates[key], key[1]))
     labels, confidence = (np.stack(each) for each in zip(*propagated, strict=True))
+    n_classes = trial.label_matrix.shape[1]
     return PropagatedLabels(
-        tuple(propagations),
-        labels,
-        confidence,
-        marginal_error,
-        bool(holds_across_gap),
-        trial.label_matrix.shape[1],
+        tuple(propagations), labels, confidence, marginal_error, holds_across_gap, n_classes
     )
 
 
@@ -217,83 +197,71 @@ class _Trial:
                 f"along the index takes at least {MIN_PROPAGATION_SOURCE_ROWS}, and unlabelled "
                 "rows."
             )
-        has_classes = not y.is_floating_point()
-        label_matrix = make_label_matrix(y)
-        near, middle, far = (r.numpy() for r in split_source_thirds(space, u, labelled))
-        flat = reduce_columns(x.flatten(1))
+        near, middle, far = (rows.numpy() for rows in split_source_thirds(space, u, labelled))
         return cls(
-            space,
-            flat,
-            space.embed(u),
-            u,
-            labelled.numpy(),
-            label_matrix,
-            (near, middle, far),
-            has_classes,
+            space=space,
+            x=reduce_columns(x.flatten(1)),
+            index=space.embed(u),
+            u=u,
+            labelled=labelled.numpy(),
+            label_matrix=make_label_matrix(y),
+            thirds=(near, middle, far),
+            has_classes=not y.is_floating_point(),
         )
 
     @property
     def marginal_errors(self) -> Array:
         """The squared error of the mean label on the hidden rows."""
         source_labels = self.label_matrix[self.labelled]
-        errors: Array = ((self.label_matrix[self.thirds[0]] - source_labels.mean(0)) ** 2).sum(1)
-        return errors
+        return np.asarray(((self.label_matrix[self.thirds[0]] - source_labels.mean(0)) ** 2).sum(1))
 
-    def candidates(self) -> Iterator[tuple[tuple[CoordinateMode, bool], Array, bool]]:
-        """Each propagation's key, x in its coordinates, and whether it is stepwise."""
-        width = self.index.shape[1]
+    def candidates(self) -> dict[tuple[CoordinateMode, bool], Array]:
+        """x in the coordinates of each propagation, at once and stepwise."""
+        candidates = {}
+        width, e = self.index.shape[1], self.index.float()
         for mode, fit in coordinate_candidates(self.space, self.x.shape[1], width).items():
-            transformed = (
-                self.x if fit is None else fit(self.x, self.index, None)(self.x, self.index.float())
-            )
+            x = self.x if fit is None else fit(self.x, self.index, None)(self.x, e)
             for stepwise in (False, True):
-                yield (mode, stepwise), transformed.double().numpy(), stepwise
+                candidates[mode, stepwise] = x.double().numpy()
+        return candidates
 
-    def evaluate(self, transformed: Array, stepwise: bool) -> tuple[_TrialResult, _TrialResult]:
+    def evaluate(self, x: Array, stepwise: bool) -> tuple[_TrialResult, _TrialResult]:
         """The results on the hidden rows: learned from the farthest third, and from all others."""
         hidden, middle, far = self.thirds
-        near = np.concatenate([far, middle])
         return (
-            self._evaluate_split(transformed, far, np.concatenate([middle, hidden]), stepwise),
-            self._evaluate_split(transformed, near, hidden, stepwise),
+            self._evaluate_split(x, far, np.concatenate([middle, hidden]), stepwise),
+            self._evaluate_split(x, np.concatenate([far, middle]), hidden, stepwise),
         )
 
     def _evaluate_split(
-        self, transformed: Array, train_rows: Array, test_rows: Array, stepwise: bool
+        self, x: Array, train_rows: Array, test_rows: Array, stepwise: bool
     ) -> _TrialResult:
         """The hidden rows are the last of the test rows."""
         truth = self.label_matrix[self.thirds[0]]
-        predicted = self._predict(transformed, train_rows, test_rows, stepwise)[-len(truth) :]
+        predicted = self._predict(x, train_rows, test_rows, stepwise)[-len(truth) :]
         accuracy = (predicted.argmax(1) == truth.argmax(1)).mean() if self.has_classes else 0.0
         return _TrialResult(((predicted - truth) ** 2).sum(1), float(accuracy))
 
-    def propagate(self, transformed: Array, stepwise: bool) -> tuple[Array, Array]:
+    def propagate(self, x: Array, stepwise: bool) -> tuple[Array, Array]:
         """The label of every row, a class or a number, and the confidence in it."""
-        source_rows = np.flatnonzero(self.labelled)
-        target_rows = np.flatnonzero(~self.labelled)
+        source_rows, target_rows = np.flatnonzero(self.labelled), np.flatnonzero(~self.labelled)
         values = self.label_matrix.copy()
-        values[target_rows] = self._predict(transformed, source_rows, target_rows, stepwise)
+        values[target_rows] = self._predict(x, source_rows, target_rows, stepwise)
         if not self.has_classes:
             return values[:, 0], np.ones(len(values))
         order = np.sort(values, axis=1)
         return values.argmax(1), np.clip(order[:, -1] - order[:, -2], 0, 1)
 
-    def _predict(
-        self, transformed: Array, train_rows: Array, test_rows: Array, stepwise: bool
-    ) -> Array:
+    def _predict(self, x: Array, train_rows: Array, test_rows: Array, stepwise: bool) -> Array:
         if not stepwise:
-            kernel_rows = train_rows[evenly_spaced(len(train_rows), MAX_KERNEL_ROWS).numpy()]
-            return kernel_ridge(
-                transformed[kernel_rows], self.label_matrix[kernel_rows], transformed[test_rows]
-            )
-        rows = np.concatenate([train_rows, test_rows])
+            train_rows = train_rows[evenly_spaced(len(train_rows), MAX_KERNEL_ROWS).numpy()]
+            return kernel_ridge(x[train_rows], self.label_matrix[train_rows], x[test_rows])
+        rows, n_train = np.concatenate([train_rows, test_rows]), len(train_rows)
         distance = self.space.distance_to_set(self.u[rows], self.u[train_rows]).numpy()
-        index = self.index.double().numpy()[rows]
-        start = np.where(np.arange(len(rows)) < len(train_rows), 0.0, np.maximum(distance, 1e-300))
+        start = np.where(np.arange(len(rows)) < n_train, 0.0, np.maximum(distance, 1e-300))
+        index, labels = self.index.double().numpy()[rows], self.label_matrix[rows]
         pace = (self._step_size, self._neighbor_radius)
-        return _propagate_stepwise(transformed[rows], index, start, self.label_matrix[rows], *pace)[
-            len(train_rows) :
-        ]
+        return _propagate_stepwise(x[rows], index, start, labels, *pace)[n_train:]
 
     @property
     def _step_size(self) -> float:
@@ -318,23 +286,16 @@ def _propagate_stepwise(
     """
     hard_labels, soft_labels = label_matrix.copy(), label_matrix.copy()
     is_done = distance == 0
-    has_classes = label_matrix.shape[1] > 1
     for max_distance in np.append(np.arange(step, distance.max(), step), np.inf):
         in_stage = ~is_done & (distance <= max_distance)
         if not in_stage.any():
             continue
         train_rows = _nearest_rows(index, np.flatnonzero(is_done), index[in_stage])
-        soft_labels[in_stage] = kernel_ridge(
-            x[train_rows],
-            hard_labels[train_rows],
-            x[in_stage],
-            (index[train_rows], index[in_stage], radius),
-        )
-        hard_labels[in_stage] = (
-            np.eye(label_matrix.shape[1])[soft_labels[in_stage].argmax(1)]
-            if has_classes
-            else soft_labels[in_stage]
-        )
+        near = (index[train_rows], index[in_stage], radius)
+        labels = kernel_ridge(x[train_rows], hard_labels[train_rows], x[in_stage], near)
+        soft_labels[in_stage] = hard_labels[in_stage] = labels
+        if labels.shape[1] > 1:
+            hard_labels[in_stage] = np.eye(labels.shape[1])[labels.argmax(1)]
         is_done |= in_stage
     return soft_labels
 

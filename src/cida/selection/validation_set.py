@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.data import IndexedDataset
 from cida.indexing import evenly_spaced
 from cida.selection.label_propagation import PropagatedLabels, propagate_labels
@@ -19,7 +18,6 @@ from cida.training import seeded
 
 __all__ = ["CandidateOutputs", "ValidationSet"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_VALIDATION_SOURCE_ROWS = 1000
 MAX_VALIDATION_TARGET_ROWS = 3000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -12,27 +12,13 @@ from scipy.special import entr
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from cida.array_types import Array
 from cida.errors import did_you_mean
 from cida.kernel_ridge import kernel_ridge, make_label_matrix, reduce_columns
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 
-__all__ = [
-    "VALIDATORS",
-    "Consensus",
-    "ImportanceWeighted",
-    "InformationMaximization",
-    "LastRun",
-    "LeaveRangeOut",
-    "LowestSourceLoss",
-    "NeighborAgreement",
-    "PairwiseAgreement",
-    "PropagatedLabelAgreement",
-    "SoftNeighborhoodDensity",
-    "Validator",
-    "get_validator",
-]
+__all__ = ["VALIDATORS", "Validator", "get_validator"]
 
-Array = np.ndarray[Any, Any]
 Candidates = Sequence[CandidateOutputs]
 
 
@@ -57,32 +43,24 @@ class Validator(ABC):
     needs_held_out: ClassVar[bool] = False  # source rows that no run was trained on
     needs_refit: ClassVar[bool] = False  # another training for each run
 
-    def __call__(self, validation_set: ValidationSet, candidates: Candidates) -> Array:
+    def __call__(self, data: ValidationSet, candidates: Candidates) -> Array:
         """Check the requirements and return the score of each run, in their order."""
-        if self.needs_classes and not validation_set.has_classes:
-            raise ValueError(
-                f"validator {self.name!r} compares class probabilities, and y holds numbers."
-            )
-        if self.needs_held_out and not bool(validation_set.held_out.any()):
-            raise ValueError(
-                f"validator {self.name!r} needs source rows that no run was trained on; hold some "
-                "out."
-            )
-        if self.needs_refit and any(each.refit is None for each in candidates):
-            raise ValueError(
-                f"validator {self.name!r} trains each run again, and these runs cannot be."
-            )
-        return np.asarray(self.scores(validation_set, candidates), dtype=np.float64)
+        problem = ""
+        if self.needs_classes and not data.has_classes:
+            problem = "compares class probabilities, and y holds numbers."
+        elif self.needs_held_out and not bool(data.held_out.any()):
+            problem = "needs source rows that no run was trained on; hold some out."
+        elif self.needs_refit and any(each.refit is None for each in candidates):
+            problem = "trains each run again, and these runs cannot be."
+        if problem:
+            raise ValueError(f"validator {self.name!r} {problem}")
+        return np.asarray(self.scores(data, candidates), dtype=np.float64)
 
     @abstractmethod
-    def scores(
-        self, validation_set: ValidationSet, candidates: Candidates
-    ) -> Sequence[float] | Array:
+    def scores(self, data: ValidationSet, candidates: Candidates) -> Sequence[float] | Array:
         """The score of each run."""
 
-    def margin(
-        self, validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
-    ) -> float:
+    def margin(self, data: ValidationSet, one: CandidateOutputs, other: CandidateOutputs) -> float:
         """How much the scores of two equally good runs may differ by chance; 0 if unknown."""
         return 0.0
 
@@ -97,13 +75,11 @@ class PropagatedLabelAgreement(Validator):
 
     name = "propagated-labels"
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
-        return [_propagated_agreement(validation_set, candidate) for candidate in candidates]
+    def scores(self, data: ValidationSet, candidates: Candidates) -> list[float]:
+        return [_propagated_agreement(data, candidate) for candidate in candidates]
 
-    def margin(
-        self, validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
-    ) -> float:
-        return _chance_margin(validation_set, one, other)
+    def margin(self, data: ValidationSet, one: CandidateOutputs, other: CandidateOutputs) -> float:
+        return _chance_margin(data, one, other)
 
 
 class PairwiseAgreement(Validator):
@@ -114,8 +90,8 @@ class PairwiseAgreement(Validator):
 
     name = "pairwise-agreement"
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> Array:
-        agreement = _pairwise_agreement(validation_set, candidates)
+    def scores(self, data: ValidationSet, candidates: Candidates) -> Array:
+        agreement = _pairwise_agreement(data, candidates)
         np.fill_diagonal(agreement, 0)
         return np.asarray(agreement.sum(1) / max(1, len(candidates) - 1))
 
@@ -130,22 +106,16 @@ class Consensus(Validator):
 
     name = "consensus"
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> Array:
-        agreement = np.array(
-            [_propagated_agreement(validation_set, candidate) for candidate in candidates]
-        )
+    def scores(self, data: ValidationSet, candidates: Candidates) -> Array:
+        agreement = np.array([_propagated_agreement(data, each) for each in candidates])
         weight = np.maximum(agreement - np.median(agreement), 0)
         if not weight.any():
             return agreement
-        scores: Array = (
-            agreement + _pairwise_agreement(validation_set, candidates) @ weight / weight.sum()
-        )
-        return scores
+        shared = _pairwise_agreement(data, candidates) @ weight / weight.sum()
+        return np.asarray(agreement + shared)
 
-    def margin(
-        self, validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
-    ) -> float:
-        return 2 * _chance_margin(validation_set, one, other)  # a sum of two agreements
+    def margin(self, data: ValidationSet, one: CandidateOutputs, other: CandidateOutputs) -> float:
+        return 2 * _chance_margin(data, one, other)  # a sum of two agreements
 
 
 class LeaveRangeOut(Validator):
@@ -159,7 +129,7 @@ class LeaveRangeOut(Validator):
     name = "leave-range-out"
     needs_refit = True
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
+    def scores(self, data: ValidationSet, candidates: Candidates) -> list[float]:
         return [candidate.refit() for candidate in candidates if candidate.refit is not None]
 
 
@@ -173,22 +143,16 @@ class ImportanceWeighted(Validator):
     name = "importance-weighted"
     needs_held_out = True
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
-        return [self._score(validation_set, candidate) for candidate in candidates]
+    def scores(self, data: ValidationSet, candidates: Candidates) -> list[float]:
+        return [self._score(data, candidate) for candidate in candidates]
 
-    def _score(self, validation_set: ValidationSet, candidate: CandidateOutputs) -> float:
-        is_held_out, is_target = validation_set.held_out.numpy(), validation_set.is_target
+    def _score(self, data: ValidationSet, candidate: CandidateOutputs) -> float:
+        is_held_out = data.held_out.numpy()
         z = StandardScaler().fit_transform(candidate.encoding)
-        is_training = ~is_held_out
-        odds = (
-            LogisticRegression(max_iter=500)
-            .fit(z[is_training], is_target[is_training])
-            .decision_function(z)
-        )
-        weight = np.exp(np.clip(odds[is_held_out] - odds[is_held_out].max(), -50, 0))
-        return float(
-            np.average(_row_scores(validation_set, candidate)[is_held_out], weights=weight)
-        )
+        model = LogisticRegression(max_iter=500).fit(z[~is_held_out], data.is_target[~is_held_out])
+        odds = model.decision_function(z)[is_held_out]
+        weight = np.exp(np.clip(odds - odds.max(), -50, 0))
+        return float(np.average(_row_scores(data, candidate)[is_held_out], weights=weight))
 
 
 class SoftNeighborhoodDensity(Validator):
@@ -203,11 +167,9 @@ class SoftNeighborhoodDensity(Validator):
     temperature = 0.05
     max_rows = 1500
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
-        return [
-            self._score(each.outputs[validation_set.is_target][: self.max_rows])
-            for each in candidates
-        ]
+    def scores(self, data: ValidationSet, candidates: Candidates) -> list[float]:
+        rows = np.flatnonzero(data.is_target)[: self.max_rows]
+        return [self._score(each.outputs[rows]) for each in candidates]
 
     def _score(self, p: Array) -> float:
         unit = p / np.linalg.norm(p, axis=1, keepdims=True)
@@ -224,8 +186,8 @@ class InformationMaximization(Validator):
     name = "information-maximization"
     needs_classes = True
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
-        target_outputs = [candidate.outputs[validation_set.is_target] for candidate in candidates]
+    def scores(self, data: ValidationSet, candidates: Candidates) -> list[float]:
+        target_outputs = [each.outputs[data.is_target] for each in candidates]
         return [float(entr(p.mean(0)).sum() - entr(p).sum(1).mean()) for p in target_outputs]
 
 
@@ -240,44 +202,34 @@ class NeighborAgreement(Validator):
     n_cells = 20
     max_rows_per_cell = 300  # of a cell
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
-        x = reduce_columns(validation_set.x.flatten(1)).double().numpy()
-        pairs = list(self._pairs(validation_set))
-        return [self._score(validation_set, x, pairs, each.predictions) for each in candidates]
+    def scores(self, data: ValidationSet, candidates: Candidates) -> list[float]:
+        x = reduce_columns(data.x.flatten(1)).double().numpy()
+        pairs = list(self._pairs(data))
+        return [self._score(x, pairs, each.predictions, data.has_classes) for each in candidates]
 
-    def _pairs(self, validation_set: ValidationSet) -> Iterator[tuple[Array, Array]]:
+    def _pairs(self, data: ValidationSet) -> Iterator[tuple[Array, Array]]:
         """The rows of each cell, and those of the cell whose middle is nearest."""
-        cells = validation_set.space.make_bins(validation_set.u, self.n_cells).cell_of_row.numpy()
-        index = validation_set.space.embed(validation_set.u).double().numpy()
+        cells = data.space.make_bins(data.u, self.n_cells).cell_of_row.numpy()
+        index = data.space.embed(data.u).double().numpy()
         rows = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
         if len(rows) < 2:
             raise ValueError("u fills a single cell, so there are no neighboring cells to compare.")
         centers = np.array([index[cell_rows].mean(0) for cell_rows in rows])
-        center_distances = ((centers[:, None] - centers[None]) ** 2).sum(-1)
-        np.fill_diagonal(center_distances, np.inf)
-        for mine, nearest in zip(rows, center_distances.argmin(1), strict=True):
-            yield mine[: self.max_rows_per_cell], rows[nearest][: self.max_rows_per_cell]
+        distances = ((centers[:, None] - centers[None]) ** 2).sum(-1)
+        np.fill_diagonal(distances, np.inf)
+        for cell_rows, nearest in zip(rows, distances.argmin(1), strict=True):
+            yield cell_rows[: self.max_rows_per_cell], rows[nearest][: self.max_rows_per_cell]
 
     def _score(
-        self,
-        validation_set: ValidationSet,
-        x: Array,
-        pairs: Sequence[tuple[Array, Array]],
-        labels: Array,
+        self, x: Array, pairs: Sequence[tuple[Array, Array]], labels: Array, has_classes: bool
     ) -> float:
-        label_matrix = make_label_matrix(torch.from_numpy(labels))
-        predicted_parts = [
-            kernel_ridge(x[known], label_matrix[known], x[asked]) for known, asked in pairs
-        ]
-        predicted, observed = (
-            np.concatenate(predicted_parts),
-            labels[np.concatenate([a for _, a in pairs])],
-        )
-        if validation_set.has_classes:
+        matrix = make_label_matrix(torch.from_numpy(labels))
+        parts = [kernel_ridge(x[train], matrix[train], x[test]) for train, test in pairs]
+        predicted, observed = np.concatenate(parts), labels[np.concatenate([t for _, t in pairs])]
+        if has_classes:
             return float((predicted.argmax(1) == observed).mean())
-        return 1 - float(
-            ((predicted[:, 0] - observed) ** 2).mean() / max(float(observed.var()), 1e-300)
-        )
+        mse = ((predicted[:, 0] - observed) ** 2).mean()
+        return 1 - float(mse / max(float(observed.var()), 1e-300))
 
 
 class LowestSourceLoss(Validator):
@@ -285,7 +237,7 @@ class LowestSourceLoss(Validator):
 
     name = "lowest-loss"
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
+    def scores(self, data: ValidationSet, candidates: Candidates) -> list[float]:
         return [-candidate.loss for candidate in candidates]
 
 
@@ -294,7 +246,7 @@ class LastRun(Validator):
 
     name = "last"
 
-    def scores(self, validation_set: ValidationSet, candidates: Candidates) -> list[float]:
+    def scores(self, data: ValidationSet, candidates: Candidates) -> list[float]:
         return [float(number) for number in range(len(candidates))]
 
 
@@ -341,38 +293,33 @@ def get_validator(validator: str | Validator) -> Validator:
     return VALIDATORS[validator]()
 
 
-def _propagated_agreement(validation_set: ValidationSet, candidate: CandidateOutputs) -> float:
-    agreement, weight = validation_set.propagated_labels.agreement(candidate.predictions)
-    is_target = validation_set.is_target
-    if not weight[is_target].any():
-        return 0.0
-    return float(np.average(agreement[is_target], weights=weight[is_target]))
+def _propagated_agreement(data: ValidationSet, candidate: CandidateOutputs) -> float:
+    both = data.propagated_labels.agreement(candidate.predictions)
+    agreement, weight = (values[data.is_target] for values in both)
+    return float(np.average(agreement, weights=weight)) if weight.any() else 0.0
 
 
-def _chance_margin(
-    validation_set: ValidationSet, one: CandidateOutputs, other: CandidateOutputs
-) -> float:
+def _chance_margin(data: ValidationSet, one: CandidateOutputs, other: CandidateOutputs) -> float:
     """Two standard errors of the difference of two agreements: ``2 sqrt(d / n)``.
 
     d is the share of the n target rows on which the runs differ (of numbers: by how much they do).
     """
-    disagreement = 1 - float(_pairwise_agreement(validation_set, [one, other])[0, 1])
-    return 2 * float(np.sqrt(max(disagreement, 0.0) / validation_set.is_target.sum()))
+    disagreement = 1 - float(_pairwise_agreement(data, [one, other])[0, 1])
+    return 2 * float(np.sqrt(max(disagreement, 0.0) / data.is_target.sum()))
 
 
-def _pairwise_agreement(validation_set: ValidationSet, candidates: Candidates) -> Array:
+def _pairwise_agreement(data: ValidationSet, candidates: Candidates) -> Array:
     """How far each two runs agree on the target rows; numbers by ``1 - difference^2 / V[y]``."""
-    labels = np.stack([candidate.predictions[validation_set.is_target] for candidate in candidates])
-    if validation_set.has_classes:
-        return np.array([(labels == mine).mean(1) for mine in labels])
-    source_labels = validation_set.y[validation_set.labelled].double().numpy()
-    label_variance = max(float(source_labels.var()), 1e-300)
-    return np.array([1 - ((labels - mine) ** 2).mean(1) / label_variance for mine in labels])
+    labels = np.stack([each.predictions[data.is_target] for each in candidates])
+    if data.has_classes:
+        return np.array([(labels == own).mean(1) for own in labels])
+    variance = max(float(data.y[data.labelled].double().numpy().var()), 1e-300)
+    return np.array([1 - ((labels - own) ** 2).mean(1) / variance for own in labels])
 
 
-def _row_scores(validation_set: ValidationSet, candidate: CandidateOutputs) -> Array:
+def _row_scores(data: ValidationSet, candidate: CandidateOutputs) -> Array:
     """Whether each row is predicted right, or minus its squared error; for source rows alone."""
-    truth = validation_set.y.numpy().reshape(len(validation_set), -1)[:, 0]
-    if validation_set.has_classes:
+    truth = data.y.numpy().reshape(len(data), -1)[:, 0]
+    if data.has_classes:
         return np.asarray(candidate.predictions == truth, dtype=np.float64)
     return np.asarray(-((candidate.predictions - truth) ** 2), dtype=np.float64)
