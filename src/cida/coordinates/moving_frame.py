@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -13,19 +13,17 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from torch import Tensor, nn
 
+from cida.array_types import Array
 from cida.coordinates.principal_axes import principal_axis_rotations
 from cida.spaces import Space
 
 __all__ = ["MovingFrame", "can_use_moving_frame"]
 
-Array = np.ndarray[Any, Any]
 
 N_GRID_POINTS = 256
 MAX_FRAME_FEATURES = 128  # a turn is a matrix of features x features at each place of the grid
 MAX_FRAME_BINS = 64
-MIN_HEADING_SIGNAL_TO_NOISE = (
-    4.0  # how many times its own deviation a heading must be long to be believed
-)
+MIN_HEADING_SIGNAL_TO_NOISE = 4.0  # its own deviations that a heading must be long to be believed
 
 
 def can_use_moving_frame(space: Space, features: int) -> bool:
@@ -91,22 +89,19 @@ class MovingFrame(nn.Module):
         places = np.linspace(u.min(), u.max(), N_GRID_POINTS)
         self.places = torch.from_numpy(places).float()
         self.centre = torch.from_numpy(path(places)).float()
-        turns = (
-            _path_rotations(path, places)
-            if self.follow == "path"
-            else _axis_rotations(path, u, rows / deviation)
-        )
+        if self.follow == "path":
+            turns = _path_rotations(path, places)
+        else:
+            turns = _axis_rotations(path, u, rows / deviation)
         self.turn = torch.from_numpy(turns).float()
         self.deviation = torch.from_numpy(deviation).float()
         return self
 
     def forward(self, x: Tensor, index: Tensor) -> Tensor:
         # Between two places the frame is mixed; beyond the range seen it is that of the end.
-        span = (self.places[-1] - self.places[0]).clamp(min=1e-12)
-        place = ((index[:, 0] - self.places[0]) / span * (N_GRID_POINTS - 1)).clamp(
-            0, N_GRID_POINTS - 1
-        )
-        low = place.floor().long().clamp(max=N_GRID_POINTS - 2)
+        span, last = (self.places[-1] - self.places[0]).clamp(min=1e-12), N_GRID_POINTS - 1
+        place = ((index[:, 0] - self.places[0]) / span * last).clamp(0, last)
+        low = place.floor().long().clamp(max=last - 1)
         share = (place - low)[:, None]
         centre = torch.lerp(self.centre[low], self.centre[low + 1], share)
         turn = torch.lerp(self.turn[low], self.turn[low + 1], share[..., None])
@@ -128,8 +123,7 @@ class _MeanPath:
             self.curve = curve.fit(places[:, None], means - self.middle)
 
     def __call__(self, u: Array) -> Array:
-        mean: Array = self.curve.predict(u[:, None]).reshape(len(u), -1) + self.middle
-        return mean
+        return np.asarray(self.curve.predict(u[:, None]).reshape(len(u), -1) + self.middle)
 
     def tangent(self, u: Array) -> tuple[Array, Array]:
         """``m'(u)``, and the deviation of each of its columns given the means."""
@@ -137,10 +131,9 @@ class _MeanPath:
         gaps = u[:, None] - self.curve.X_train_.T
         slope = -gaps / length**2 * variance * np.exp(-(gaps**2) / (2 * length**2))
         whitened_slope = solve_triangular(self.curve.L_, slope.T, lower=True)
-        remaining_variance = variance / length**2 - (whitened_slope**2).sum(axis=0)
-        return slope @ self.curve.alpha_.reshape(len(slope.T), -1), np.sqrt(
-            remaining_variance.clip(min=0)
-        )
+        remaining = variance / length**2 - (whitened_slope**2).sum(axis=0)
+        heading = slope @ self.curve.alpha_.reshape(len(slope.T), -1)
+        return heading, np.sqrt(remaining.clip(min=0))
 
 
 def _assign_bins(u: Array) -> Array:
@@ -150,8 +143,7 @@ def _assign_bins(u: Array) -> Array:
     if len(values) > bins:
         cuts = np.quantile(u, np.linspace(0, 1, bins + 1)[1:-1])
         _, bin_of_row = np.unique(np.searchsorted(cuts, u, side="right"), return_inverse=True)
-    result: Array = bin_of_row
-    return result
+    return np.asarray(bin_of_row)
 
 
 def _bin_means(bin_of_row: Array, x: Array) -> Array:
@@ -167,8 +159,8 @@ def _path_rotations(path: _MeanPath, places: Array) -> Array:
     is_certain = speed > MIN_HEADING_SIGNAL_TO_NOISE * heading_std * np.sqrt(heading.shape[1])
     rotation = np.eye(heading.shape[1])
     rotations, last = [], None
-    for tangent, length, is_tangent_certain in zip(heading, speed, is_certain, strict=True):
-        if is_tangent_certain:
+    for tangent, length, has_tangent in zip(heading, speed, is_certain, strict=True):
+        if has_tangent:
             tangent = tangent / length
             rotation = rotation if last is None else rotation @ _minimal_rotation(tangent, last)
             last = tangent
@@ -181,15 +173,13 @@ def _axis_rotations(path: _MeanPath, u: Array, rows: Array) -> Array:
     bin_of_row = _assign_bins(u)
     bin_centers = _bin_means(bin_of_row, u[:, None])[:, 0]
     turns = principal_axis_rotations(rows - path(u), bin_of_row)
-    place = np.interp(
-        np.linspace(u.min(), u.max(), N_GRID_POINTS), bin_centers, np.arange(len(bin_centers))
-    )
+    places = np.linspace(u.min(), u.max(), N_GRID_POINTS)
+    place = np.interp(places, bin_centers, np.arange(len(bin_centers)))
     low = np.minimum(place.astype(int), max(0, len(turns) - 2))
     share = (place - low)[:, None, None]
     interpolated = turns[low] + share * (turns[np.minimum(low + 1, len(turns) - 1)] - turns[low])
     left, _, right = np.linalg.svd(interpolated)
-    rotations: Array = left @ right
-    return rotations
+    return np.asarray(left @ right)
 
 
 def _minimal_rotation(start: Array, end: Array) -> Array:
@@ -201,5 +191,4 @@ def _minimal_rotation(start: Array, end: Array) -> Array:
     if cosine <= 0.0:
         return np.eye(len(start))
     plane = np.outer(end, start) - np.outer(start, end)
-    rotation: Array = np.eye(len(start)) + plane + plane @ plane / (1 + cosine)
-    return rotation
+    return np.asarray(np.eye(len(start)) + plane + plane @ plane / (1 + cosine))

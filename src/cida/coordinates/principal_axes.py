@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import expm
 
+from cida.array_types import Array
+
 __all__ = ["principal_axis_rotations"]
 
-Array = np.ndarray[Any, Any]
 
 N_NEIGHBOR_BINS = 3  # bins on either side that share their rows, the nearer the more
 SHAPE_DECAY = 0.8  # of the shape that axes are compared with, from bin to bin
 N_ROTATION_ITERATIONS = 5
-MIN_AXIS_SIGNAL_TO_NOISE = (
-    15.0  # how many times the noise of a covariance two axes must differ to be told apart
-)
+MIN_AXIS_SIGNAL_TO_NOISE = 15.0  # of the difference of two axes to the noise of a covariance
 
 
 def principal_axis_rotations(residuals: Array, bin_of_row: Array) -> Array:
@@ -34,9 +31,8 @@ def principal_axis_rotations(residuals: Array, bin_of_row: Array) -> Array:
     for count, covariance in zip(counts[1:], covariances[1:], strict=True):
         lengths, axes = np.linalg.eigh(shape)
         for _ in range(N_ROTATION_ITERATIONS):
-            rotation = (
-                _rotation_step(lengths, axes, rotation @ covariance @ rotation.T, count) @ rotation
-            )
+            turned = rotation @ covariance @ rotation.T
+            rotation = _rotation_step(lengths, axes, turned, count) @ rotation
         shape = SHAPE_DECAY * shape + (1 - SHAPE_DECAY) * rotation @ covariance @ rotation.T
         rotations.append(rotation)
     return np.stack(rotations)
@@ -47,22 +43,17 @@ def _rotation_step(lengths: Array, axes: Array, covariance: Array, count: float)
     rotated_covariance = axes.T @ covariance @ axes
     length_gaps = lengths[:, None] - lengths[None, :]
     noise = np.outer(lengths, lengths).clip(min=0) / count
-    generator = (
-        rotated_covariance
-        * length_gaps
-        / (length_gaps**2 + MIN_AXIS_SIGNAL_TO_NOISE**2 * noise + 1e-12)
-    )
+    scale = length_gaps**2 + MIN_AXIS_SIGNAL_TO_NOISE**2 * noise + 1e-12
+    generator = rotated_covariance * length_gaps / scale
     np.fill_diagonal(generator, 0.0)
-    rotation: Array = axes @ expm(generator) @ axes.T
-    return rotation
+    return np.asarray(axes @ expm(generator) @ axes.T)
 
 
 def _smoothed_covariances(residuals: Array, bin_of_row: Array) -> tuple[Array, Array]:
     """How many rows each bin and its neighbours have, and their covariance."""
     bins = int(bin_of_row.max()) + 1
-    products = np.stack(
-        [residuals[bin_of_row == b].T @ residuals[bin_of_row == b] for b in range(bins)]
-    )
+    parts = [residuals[bin_of_row == b] for b in range(bins)]
+    products = np.stack([part.T @ part for part in parts])
     bin_gaps = np.abs(np.arange(bins)[:, None] - np.arange(bins)[None, :])
     share = (1 - bin_gaps / (N_NEIGHBOR_BINS + 1)).clip(min=0)
     counts = share @ np.bincount(bin_of_row, minlength=bins)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 import torch
 from sklearn.linear_model import Ridge
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.coordinates.moving_frame import MovingFrame, can_use_moving_frame
 from cida.coordinates.windows import IndexWindows
 from cida.data import Batch, IndexedDataset, RowLayout
@@ -22,19 +23,12 @@ from cida.indexing import evenly_spaced
 from cida.kernel_ridge import kernel_ridge, make_label_matrix, standardize_columns
 from cida.spaces import Space
 
-__all__ = [
-    "Comparison",
-    "CoordinateMode",
-    "compare_capacities",
-    "compare_coordinates",
-    "coordinate_candidates",
-    "is_frame",
-    "trial_errors",
-]
+__all__ = ["CoordinateMode", "compare_capacities", "compare_coordinates", "coordinate_candidates"]
 
-Array = np.ndarray[Any, Any]
 CoordinateMode = Literal["raw", "windows", "moving-frame", "principal-axes", "learned"]
 CoordinateMap = Callable[[Tensor, Tensor], Tensor]
+CoordinateFit = Callable[[Tensor, Tensor, Tensor | None], CoordinateMap]
+Capacity = Literal["linear", "mlp"]
 Choice = TypeVar("Choice", bound=str)
 
 MAX_COORDINATE_ROWS = 50_000  # that coordinates are fitted to
@@ -85,18 +79,18 @@ def compare_coordinates(
         evidence["column drift"] = drift = _column_drift(space, dataset, layout)
         if drift >= MIN_COLUMN_DRIFT:
             choice, rule = "windows", "columns-drift"
-    frames = {mode: error for mode, error in errors.items() if is_frame(mode)}
+    frames = [mode for mode in errors if is_frame(mode)]
     if frames:
-        best = min(frames, key=lambda mode: float(frames[mode].mean()))
-        ratio = float(frames[best].mean() / errors[choice].mean())
-        if ratio <= MAX_FRAME_ERROR_RATIO and _is_lower(frames[best], errors[choice]):
+        best = min(frames, key=lambda mode: float(errors[mode].mean()))
+        ratio = float(errors[best].mean() / errors[choice].mean())
+        if ratio <= MAX_FRAME_ERROR_RATIO and _is_lower(errors[best], errors[choice]):
             choice, rule = best, "frame-holds"
     return Comparison(choice, rule, evidence)
 
 
 def compare_capacities(
     space: Space, dataset: IndexedDataset, layout: RowLayout, coordinates: CoordinateMode
-) -> Comparison[Literal["linear", "mlp"]]:
+) -> Comparison[Capacity]:
     """Choose between a linear model and a network, on the source third nearest to the target.
 
     A ridge and a kernel ridge regression learn the other two thirds; the linear one is taken
@@ -106,20 +100,17 @@ def compare_capacities(
     n_source = len(dataset.source_rows)
     if n_source < MIN_TRIAL_ROWS:
         per_column = n_source / max(1, layout.n_encoded_columns)
-        evidence = {"labelled rows per column": per_column}
-        choice: Literal["linear", "mlp"] = "linear" if per_column < MIN_ROWS_PER_COLUMN else "mlp"
-        return Comparison(choice, "rows-per-column", evidence)
+        choice: Capacity = "linear" if per_column < MIN_ROWS_PER_COLUMN else "mlp"
+        return Comparison(choice, "rows-per-column", {"labelled rows per column": per_column})
     trial = _Trial.of(space, dataset, layout)
     x = trial.source_in(coordinates if coordinates != "learned" else "raw")
     order = trial.rows_by_target_distance()
-    third = len(order) // 3
-    losses = {}
-    for name, predict in (("linear", _predict_ridge), ("kernel", _predict_kernel_ridge)):
-        predicted, truth = _fit_and_predict(predict, x, trial.labels, order[third:], order[:third])
-        loss = _misses if trial.has_classes else _squares
-        losses[name] = loss(predicted, truth)
-    evidence = {f"{name} error": float(values.mean()) for name, values in losses.items()}
-    if _is_lower(losses["kernel"], losses["linear"]):
+    rows = (order[len(order) // 3 :], order[: len(order) // 3])
+    loss = _misses if trial.source.has_classes else _squares
+    linear = loss(*_fit_and_predict(_predict_ridge, x, trial.labels, *rows))
+    kernel = loss(*_fit_and_predict(_predict_kernel_ridge, x, trial.labels, *rows))
+    evidence = {"linear error": float(linear.mean()), "kernel error": float(kernel.mean())}
+    if _is_lower(kernel, linear):
         return Comparison("mlp", "kernel-better", evidence)
     return Comparison("linear", "linear-suffices", evidence)
 
@@ -145,24 +136,18 @@ def trial_errors(
 
 def coordinate_candidates(
     space: Space, n_features: int, index_width: int
-) -> dict[CoordinateMode, Callable[[Tensor, Tensor, Tensor | None], CoordinateMap] | None]:
+) -> dict[CoordinateMode, CoordinateFit | None]:
     """How to fit each to rows of x and their embedded index; None is x itself.
 
     The third argument says which values are present; frames take none that are missing.
     """
-    candidates: dict[
-        CoordinateMode, Callable[[Tensor, Tensor, Tensor | None], CoordinateMap] | None
-    ] = {
+    candidates: dict[CoordinateMode, CoordinateFit | None] = {
         "raw": None,
-        "windows": lambda x, index, present: IndexWindows(n_features, index_width).fit(
-            x, index, present
-        ),
+        "windows": lambda x, e, present: IndexWindows(n_features, index_width).fit(x, e, present),
     }
     if can_use_moving_frame(space, n_features):
-        candidates["moving-frame"] = lambda x, index, _: MovingFrame(n_features).fit(x, index)
-        candidates["principal-axes"] = lambda x, index, _: MovingFrame(n_features, "axes").fit(
-            x, index
-        )
+        candidates["moving-frame"] = lambda x, e, _: MovingFrame(n_features).fit(x, e)
+        candidates["principal-axes"] = lambda x, e, _: MovingFrame(n_features, "axes").fit(x, e)
     return candidates
 
 
@@ -184,10 +169,6 @@ class _Trial:
         return cls(space, layout, pooled, dataset[chosen], pooled.u[~pooled.labelled])
 
     @property
-    def has_classes(self) -> bool:
-        return self.source.has_classes
-
-    @property
     def labels(self) -> Array:
         """Numbers as a column, classes as a column of 0 and 1 each."""
         return make_label_matrix(self.source.y)
@@ -197,14 +178,10 @@ class _Trial:
         return self.space.embed(self.source.u).float()
 
     @property
-    def candidates(
-        self,
-    ) -> dict[CoordinateMode, Callable[[Tensor, Tensor, Tensor | None], CoordinateMap] | None]:
-        width = self.space.embedding_width
+    def candidates(self) -> dict[CoordinateMode, CoordinateFit | None]:
+        width, takes_frames = self.space.embedding_width, self.layout.is_numbers_only
         candidates = coordinate_candidates(self.space, self.layout.n_numbers, width)
-        if not self.layout.is_numbers_only:
-            candidates = {mode: fit for mode, fit in candidates.items() if not is_frame(mode)}
-        return candidates
+        return {mode: f for mode, f in candidates.items() if takes_frames or not is_frame(mode)}
 
     def source_in(self, mode: CoordinateMode) -> Array:
         """The source rows in these coordinates; categories as a column of 0 and 1 each."""
@@ -221,10 +198,8 @@ class _Trial:
     def rows_by_target_distance(self) -> Array:
         """Positions of the source rows, those nearest to the target first."""
         target = self.target_index[evenly_spaced(len(self.target_index), MAX_TRIAL_ROWS)]
-        order: Array = (
-            self.space.distance_to_set(self.source.u, target).argsort(stable=True).numpy()
-        )
-        return order
+        order = self.space.distance_to_set(self.source.u, target).argsort(stable=True)
+        return np.asarray(order.numpy())
 
 
 def _column_drift(space: Space, dataset: IndexedDataset, layout: RowLayout) -> float:
@@ -233,10 +208,9 @@ def _column_drift(space: Space, dataset: IndexedDataset, layout: RowLayout) -> f
         return 0.0
     pooled = dataset[evenly_spaced(len(dataset), MAX_COORDINATE_ROWS)]
     x, missing, _ = layout.split(pooled.x)
-    index = space.embed(pooled.u)
-    windows = IndexWindows(layout.n_numbers, index.shape[1]).fit(x, index, ~missing)
+    index, present = space.embed(pooled.u), ~missing
+    windows = IndexWindows(layout.n_numbers, index.shape[1]).fit(x, index, present)
     mean_along_u = windows.means_at(index.float()).double()
-    present = ~missing
     count = present.sum(0).clamp(min=2)
     overall = x.double().masked_fill(missing, 0).sum(0) / count
     between = ((mean_along_u - overall).square() * present).sum(0) / count
@@ -274,19 +248,17 @@ def _predict_kernel_ridge(train: Array, labels: Array, test: Array) -> Array:
 
 
 def _predict_ridge(train: Array, labels: Array, test: Array) -> Array:
-    predicted: Array = Ridge(RIDGE_PENALTY).fit(train, labels).predict(test)
-    return predicted.reshape(len(test), -1)
+    predicted = Ridge(RIDGE_PENALTY).fit(train, labels).predict(test)
+    return np.asarray(predicted.reshape(len(test), -1))
 
 
 def _squares(predicted: Array, truth: Array) -> Array:
     # Squared errors of classes tell small differences sooner than counts of misses do.
-    errors: Array = ((predicted - truth) ** 2).sum(axis=1)
-    return errors
+    return np.asarray(((predicted - truth) ** 2).sum(axis=1))
 
 
 def _misses(predicted: Array, truth: Array) -> Array:
-    misses: Array = (predicted.argmax(axis=1) != truth.argmax(axis=1)).astype(np.float64)
-    return misses
+    return np.asarray(predicted.argmax(axis=1) != truth.argmax(axis=1), dtype=np.float64)
 
 
 def _is_lower(errors: Array, others: Array) -> bool:
