@@ -21,7 +21,7 @@ def page(open_file, tmp_path):
     blank.write_text("<!doctype html><title>blank</title>")
     opened = open_file(blank)
     for name in SCRIPTS:
-        opened.add_script_tag(content=files("cida.report").joinpath("assets", name).read_text())
+        opened.add_script_tag(content=files("cida.report").joinpath("static", name).read_text())
     return opened
 
 

@@ -46,7 +46,7 @@ def test_it_prints_the_verdicts_and_last_the_path(copied, capsys):
 def test_it_tells_the_experiments_story_again(copied, sine):
     assert main(["report", str(copied), "--no-files"]) == 0
     page, first = ((folder / "report.html").read_text() for folder in (copied, sine))
-    image = r"src='data:image/svg\+xml;base64,([^']*)'"
+    image = r'src="data:image/svg\+xml;base64,([^"]*)"'
     assert re.findall(image, page) == re.findall(image, first)
     assert len(re.findall(image, page)) == 2
     assert "cida reproduce sine --preset best --seeds 1 --first-seed 100 --steps 15" in page
@@ -90,16 +90,17 @@ def test_one_folder_named_twice_is_one(copied, monkeypatch, capsys):
     assert lines_of(capsys)[-1] == str(copied / RUNS[0] / "report.html")
 
 
-def test_a_file_that_is_not_ours_is_not_replaced(copied, monkeypatch, capsys):
+@pytest.mark.parametrize("page", ["<p>My own words.</p>", "<p>Made by cida.</p>"])
+def test_a_file_that_is_not_ours_is_not_replaced(page, copied, monkeypatch, capsys):
     monkeypatch.chdir(copied.parent)
-    (copied.parent / "report.html").write_text("<p>My own words.</p>")
+    (copied.parent / "report.html").write_text(page)
     words = ["report", *(f"runs/{run}" for run in RUNS), "--no-files"]
     assert main(words) == 2
     error = capsys.readouterr().err
     assert "was not made by cida" in error
     assert "--out" in error
     assert len(error.strip().splitlines()) == 1
-    assert (copied.parent / "report.html").read_text() == "<p>My own words.</p>"
+    assert (copied.parent / "report.html").read_text() == page
     assert main([*words, "--out", "report.html"]) == 0  # said so, it is
 
 

@@ -190,5 +190,5 @@ def test_without_matplotlib_it_stops_before_any_run_and_says_what_to_do(
     assert reproduce(tmp_path, "--no-figures") == 0
     assert not list(tmp_path.glob("*.png"))
     page = (tmp_path / "report.html").read_text()
-    assert "class='panels" in page
+    assert 'class="panels' in page
     assert "Figures of the experiment" not in page

@@ -15,7 +15,7 @@ def test_a_folder_holds_runs_at_any_depth(circle_folder, tmp_path):
     (run,) = read_runs([tmp_path / "deep/er/cida-seed100"])
     assert (run.method, run.title, run.seed) == ("cida", "CIDA (L2)", 100)
     assert run.result.seed == 100
-    assert run.histories[0][-1].step == 25
+    assert run.fitted_run.history[-1].step == 25
     assert run.snapshot.z.shape[0] == len(run.snapshot.u)
 
 

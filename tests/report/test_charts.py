@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cida.report.charts import Band, Marks, Series, facet, line_chart, scatter_chart
-from cida.report.theme import DARK_COLORS, LIGHT_COLORS, index_color, render_chart_css
+from cida.report.charts import Band, IndexAxis, Marks, Series, facet, line_chart, scatter_chart
+from cida.report.theme import COLORS, index_color, render_chart_css
 from cida.report.ticks import choose_ticks, format_edges, format_number
+
+LIGHT_COLORS, DARK_COLORS = COLORS["light"], COLORS["dark"]
 
 
 def test_every_point_of_a_scatter_is_drawn_inside_the_picture():
@@ -25,7 +27,9 @@ def test_every_point_of_a_scatter_is_drawn_inside_the_picture():
 
 
 def test_lines_are_drawn_to_scale():
-    chart = line_chart([Series("a", [0, 1, 2], [0.0, 0.5, 1.0], "s0")], "a", "x", "y", (0.0, 1.0))
+    chart = line_chart(
+        [Series("a", [0, 1, 2], [0.0, 0.5, 1.0], "s0")], "a", IndexAxis("x"), "y", (0.0, 1.0)
+    )
     points = chart.body.split('points="')[1].split('"')[0].split()
     heights = [float(point.split(",")[1]) for point in points]
     assert heights[1] == pytest.approx((heights[0] + heights[2]) / 2, abs=0.1)
@@ -40,7 +44,7 @@ def test_the_ramp_ends_in_its_first_and_last_colour():
 
 def test_names_at_the_ends_of_lines_do_not_meet():
     series = [Series(f"line {k}", [0, 1], [0.5, 0.9], f"s{k}") for k in range(12)]
-    chart = line_chart(series, "a", "x", "y", (0, 1), size=(820, 360), show_names=True)
+    chart = line_chart(series, "a", IndexAxis("x"), "y", (0, 1), (820, 360), show_names=True)
     root = ET.fromstring(f"<svg>{chart.body}</svg>")
     heights = sorted(
         float(text.get("y")) for text in root.iter("text") if (text.text or "").startswith("line ")
@@ -77,7 +81,7 @@ def test_edges_have_three_digits_or_more_where_they_need_them(edges, told):
 
 def test_a_file_of_its_own_has_its_colours_written_out():
     series = [Series("<a> & b", [0, 1], [0, 1], "s3", ([0, 0], [1, 1]))]
-    chart = line_chart(series, '"x" <y>', "u", "y", (0, 1), [Band(0, 0.5, "source")])
+    chart = line_chart(series, '"x" <y>', IndexAxis(bands=[Band(0, 0.5, "source")]), "y", (0, 1))
     text = chart.to_standalone_svg()
     root = ET.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"

@@ -101,7 +101,7 @@ def test_a_published_number_stands_beside_ours_with_its_story(circle_runs):
     fresh = {"target_score": 0.8, "all_score": 0.85}
     html = page_of(changed(circle_runs, lambda run: {}, fresh=fresh)).html
     assert "<td>92.8 (target)</td>" in html or "92.8 (target)" in html
-    assert "CIDA (L2): the authors&#x27; code, saved output" in html
+    assert "CIDA (L2): the authors&#39; code, saved output" in html
     assert "<td>80.0</td>" in html
     assert "<td>85.0</td>" in html
 
@@ -115,7 +115,7 @@ def test_an_oracle_is_never_called_the_best(circle_runs):
     ]
     html = page_of(RunCollection(tuple(found))).html
     assert "Best on the target: <b>CIDA (L2)</b>, 60.0 %" in html
-    assert html.count("class='best'") == 1
+    assert html.count('class="best"') == 1
 
 
 def test_several_seeds_are_averaged_and_banded(circle_runs):
@@ -140,7 +140,7 @@ def test_methods_with_unlike_numbers_of_seeds_share_a_table(circle_runs, read_pa
 
 
 def test_pictures_of_a_story_are_images_of_their_own(circle_page):
-    (data,) = re.findall(r"src='data:image/svg\+xml;base64,([^']*)'", circle_page.html)
+    (data,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', circle_page.html)
     assert b64decode(data).decode() == "<svg>picture</svg>"
     assert "A &lt;title&gt;" in circle_page.html
 
@@ -270,7 +270,7 @@ def test_the_same_runs_give_the_same_page(circle_runs, circle_page):
 
 def test_a_title_of_ones_own(circle_runs):
     html = page_of(circle_runs, title="Tuesday's <runs>").html
-    assert "<h1>Tuesday&#x27;s &lt;runs&gt;</h1>" in html
+    assert "<h1>Tuesday&#39;s &lt;runs&gt;</h1>" in html
 
 
 def test_principal_components_are_those_of_scikit_learn(circle_runs):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cida.report import RunCollection, read_runs, render_report
-from cida.report.sections.accuracy_section import find_source_bands
+from cida.report.index_axis import find_source_bands
 from cida.selection.expected_score import ExpectedScore
 from cida.spaces import Line, Product
 
@@ -158,8 +158,8 @@ def test_a_circle_has_cells_up_to_where_the_truth_ends(ward_folder):
 def test_one_run_has_wide_panels_and_several_have_one_name_everywhere(ward_folder):
     run = with_truth(*read_runs([ward_folder]))
     alone = page_of(RunCollection((run,)))
-    assert "<div class='panels one'>" in alone.html
-    assert "<div class='panels two'>" in alone.html
+    assert '<div class="panels one">' in alone.html
+    assert '<div class="panels two">' in alone.html
     other = replace(run, folder=run.folder.parent / "other")
     page = page_of(RunCollection((other, run)))
     names = ["other (auto)", "run (auto)"]

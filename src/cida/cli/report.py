@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["REPORT_FILE", "Report", "save_report"]
 
 REPORT_FILE = "report.html"
-REPORT_SIGNATURE = b"Made by cida."  # at the foot of every report
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,7 @@ class Report:
 
 def _default_out(runs: Sequence[Path]) -> Path:
     """In the folder of the only one; several have theirs here, where no other is replaced."""
+    from cida.report.report_files import is_report
     from cida.runs.records import MANIFEST_FILE
     from cida.runs.run_folder import RECORD_FILE
 
@@ -87,7 +87,7 @@ def _default_out(runs: Sequence[Path]) -> Path:
             f"out is missing, and {REPORT_FILE} in the current folder is that of the runs in it; "
             "name another file with --out."
         )
-    if out.is_file() and REPORT_SIGNATURE not in out.read_bytes():
+    if out.is_file() and not is_report(out):
         raise ValueError(
             f"out is missing, and the {REPORT_FILE} in the current folder was not made by cida; "
             "move it or name another file with --out."

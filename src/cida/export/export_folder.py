@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cida.estimators.model_file import library_versions
-from cida.export.model_card import CITATION, ExportedModel, model_card
+from cida.export.model_card import ExportedModel, model_card, render_citation
 from cida.export.signature import build_onnx_inputs
 from cida.io.files import atomic_new_folder
 from cida.runs.run_folder import MODEL_FILE, RunFolder
@@ -40,7 +40,7 @@ def export_folder(exported: ExportedModel, path: str | os.PathLike[str]) -> None
         metadata = json.dumps(_model_metadata(exported, temp_folder), indent=2) + "\n"
         (temp_folder / METADATA_FILE).write_text(metadata)
         (temp_folder / CARD_FILE).write_text(model_card(exported, folder.name))
-        (temp_folder / CITATION_FILE).write_text(CITATION)
+        (temp_folder / CITATION_FILE).write_text(render_citation())
 
 
 def check_empty_folder(folder: Path) -> None:

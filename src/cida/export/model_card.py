@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.fitted_state import FittedState
@@ -19,42 +21,9 @@ from cida.runs.records import RunRecord, RunResult
 from cida.runs.snapshot import Snapshot
 from cida.version import __version__
 
-__all__ = ["CITATION", "ExportedModel", "model_card"]
+__all__ = ["ExportedModel", "model_card", "render_citation"]
 
 Array = np.ndarray[Any, Any]
-
-CITATION = f"""cff-version: 1.2.0
-message: If you use cida, please cite the software and the paper that it implements.
-title: "cida: continuously indexed domain adaptation"
-type: software
-version: {__version__}
-license: MIT
-authors:
-  - name: The cida authors
-preferred-citation:
-  type: conference-paper
-  title: Continuously Indexed Domain Adaptation
-  year: 2020
-  authors:
-    - {{family-names: Wang, given-names: Hao}}
-    - {{family-names: He, given-names: Hao}}
-    - {{family-names: Katabi, given-names: Dina}}
-  collection-title: Proceedings of the 37th International Conference on Machine Learning
-"""
-CITATION_NOTE = (
-    "Wang, He and Katabi, *Continuously Indexed Domain Adaptation*, ICML 2020; `CITATION.cff` has "
-    "it for programs."
-)
-NO_TARGET_LABELS = "No label of the target was read in training."
-LIMITATIONS = (
-    "Nothing was learned at index values far from those above; predictions there are not to be "
-    "trusted.",
-    "Alignment cannot be proved: an encoding may be free of the index and still wrong, as when "
-    "domains are turned against each other.",
-    "Where the balance of labels itself moves along the index, adapting may do harm.",
-    "How right the model is where no labels are, only labels from there can tell.",
-)
-MAX_SCORE_TABLE_ROWS = 40  # lines of a table along the index
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -129,184 +98,68 @@ class ExportedModel:
 
 def model_card(exported: ExportedModel, folder: str = "DIR") -> str:
     """The card; ``folder`` is how the lines of code call the folder that it lies in."""
-    sections = {
-        "What it is": _about(exported),
-        "Data": _data(exported),
-        "Range of the index": _ranges(exported),
-        "Figures": _figures(exported),
-        "Can it be trusted?": _trust(exported),
-        "Limits": [f"- {sentence}" for sentence in LIMITATIONS if exported.index_names],
-        "Inputs of the ONNX file": _inputs(exported),
-        "How to load it": _loading(exported, folder),
-        "Versions": _versions(exported),
-        "How to cite": [CITATION_NOTE],
-    }
-    front = "---\nlibrary_name: cida\ntags:\n- domain-adaptation\n- continuous-domain-index\n---\n"
-    parts = [f"{front}\n# {_escape_markdown(exported.title)}\n"]
-    for title, lines in sections.items():
-        section_lines = list(lines)
-        if section_lines:
-            parts.append(f"## {title}\n\n" + "\n".join(section_lines) + "\n")
-    return "\n".join(parts)
-
-
-def _about(exported: ExportedModel) -> Iterator[str]:
-    model, state, record = exported.model, exported.state, exported.record
-    task = "classes" if isinstance(state.labels, ClassLabels) else "numbers"
-    training_note = "was trained on labelled rows alone"
-    if state.summary.is_adaptive:
-        training_note = "was adapted along a continuous index to rows without labels"
-    version = _escape_markdown(exported.versions.get("cida", "unknown"))
-    yield f"A `{type(model).__name__}` of cida {version}: it predicts {task}, and {training_note}."
-    yield ""
-    if record is not None:
-        yield f"- method: {_escape_markdown(record.method)}"
-    if len(state.members) > 1:
-        yield f"- the mean of {len(state.members)} models with a seed each"
-    elif record is not None:
-        yield f"- seed: {record.seed}"
-    yield f"- steps of training: {state.plan.steps}"
-    yield f"- space of the index: `{state.plan.space!r}`"
-    if isinstance(state.labels, ClassLabels):
-        classes = state.labels.classes.tolist()
-        yield f"- classes: {', '.join(_escape_markdown(str(name)) for name in classes)}"
-
-
-def _data(exported: ExportedModel) -> Iterator[str]:
-    record, fit_summary = exported.record, exported.state.summary
-    if record is not None and record.data:
-        yield f"- fingerprint: `{record.data.replace('`', ' ')}`"
-    if fit_summary.n_source_rows is not None:
-        yield (
-            f"- trained on: {fit_summary.n_source_rows:,} rows with labels, "
-            f"{fit_summary.n_target_rows:,} without"
-        )
-    for line in exported.messages("data"):
-        yield f"- {_escape_markdown(line)}"
-    if record is not None and record.is_oracle:
-        yield "- an oracle: trained on the labels of all rows, those of the target too"
-    else:
-        yield f"- {NO_TARGET_LABELS}"
-
-
-def _ranges(exported: ExportedModel) -> Iterator[str]:
-    """Where labels were, and where rows were without."""
-    if not exported.index_names:
-        return
-    training_index = exported.state.index_values.numpy()
-    snapshot = exported.snapshot
-    has_snapshot = (
-        snapshot is not None
-        and len(snapshot.u) > 0
-        and snapshot.u.shape[1] == training_index.shape[1]
-    )
-    yield "| index | seen in training |" + (" with labels | without |" if has_snapshot else "")
-    yield "|---|---|" + ("---|---|" if has_snapshot else "")
-    for k, (name, date) in enumerate(zip(exported.index_names, exported.dates, strict=True)):
-        cells = [_escape_markdown(name), _format_range(training_index[:, k], date)]
-        if snapshot is not None and has_snapshot:
-            cells += [
-                _format_range(snapshot.u[rows, k], date)
-                for rows in (snapshot.source, ~snapshot.source)
-            ]
-        yield f"| {' | '.join(cells)} |"
-    if snapshot is not None and has_snapshot:
-        yield ""
-        yield (
-            f"With labels and without: of the {len(snapshot.u):,} rows that the run keeps to show."
-        )
-
-
-def _figures(exported: ExportedModel) -> Iterator[str]:
-    result_lines = exported.messages("results")
-    yield from (f"- {_escape_markdown(line)}" for line in result_lines)
-    result = exported.result
-    if result is None:
-        return
-    is_accuracy = result.metric == "accuracy"
-    for part, score in (("source", result.source_score), ("target", result.target_score)):
-        yield f"- {part}: {score:.1%}" if is_accuracy else f"- {part}: {result.metric} {score:.4g}"
-    yield ""
-    yield "Measured on a benchmark whose target labels are known, and used for scoring alone."
-    cells = result.by_index
-    if cells and is_accuracy and len(cells) <= MAX_SCORE_TABLE_ROWS:
-        yield ""
-        yield from _cells(cells)
-
-
-def _cells(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield "| from | to | accuracy | rows |"
-    yield "|---|---|---|---|"
-    for cell in cells:
-        lo, hi = (_format_index(cell[end]) for end in ("lo", "hi"))
-        yield f"| {lo} | {hi} | {cell['score']:.1%} | {cell['n']:,} |"
-
-
-def _trust(exported: ExportedModel) -> Iterator[str]:
-    fit = exported.record.fit if exported.record is not None else None
+    state, record = exported.state, exported.record
+    fit = record.fit if record is not None else None
     certificate = fit.certificate if fit is not None else None
-    lines = certificate.summary() if certificate is not None else []
-    yield from (f"- {_escape_markdown(line)}" for line in lines)
-    if not lines:
-        yield "- No certificate of alignment was made for this run."
-    faults = list(dict.fromkeys(str(diagnosis) for diagnosis in exported.state.diagnoses))
-    yield from (f"- the doctor says: {_escape_markdown(line)}" for line in faults)
-    if not faults:
-        was_examined = exported.state.summary.is_complete
-        verdict = (
-            "found nothing amiss in training" if was_examined else "did not look at this model"
+    labels, snapshot = state.labels, exported.snapshot
+    if snapshot is not None and snapshot.u.shape[1] != state.index_width:
+        snapshot = None
+    return (
+        _templates()
+        .get_template("model_card.md")
+        .render(
+            exported=exported,
+            model_name=type(exported.model).__name__,
+            state=state,
+            record=record,
+            result=exported.result,
+            classes=labels.classes.tolist() if isinstance(labels, ClassLabels) else None,
+            ranges=_index_ranges(exported, snapshot),
+            n_shown_rows=0 if snapshot is None else len(snapshot.u),
+            certificate=certificate.summary() if certificate is not None else [],
+            faults=list(dict.fromkeys(map(str, state.diagnoses))),
+            inputs=build_onnx_inputs(state),
+            input_formats=INPUT_FORMATS,
+            folder=folder,
         )
-        yield f"- the doctor {verdict}."
-    for line in exported.messages("warnings"):
-        yield f"- {_escape_markdown(line)}"
+    )
 
 
-def _inputs(exported: ExportedModel) -> Iterator[str]:
-    if exported.reads_tables:
-        yield "`cida.load` reads these columns as a table has them."
-        yield ""
-    yield "| input | what |"
-    yield "|---|---|"
-    for spec in build_onnx_inputs(exported.state):
-        shape = f", shape {tuple(spec.shape)}" if spec.shape else ""
-        yield (
-            f"| {_escape_markdown(spec.column)} | {spec.kind}: {INPUT_FORMATS[spec.kind]}{shape} |"
-        )
+def render_citation() -> str:
+    """How to cite cida, as CITATION.cff has it."""
+    return _templates().get_template("CITATION.cff").render(version=__version__)
 
 
-def _loading(exported: ExportedModel, folder: str) -> Iterator[str]:
-    module_arguments = "".join(f", {player}=..." for player in exported.custom_modules)
-    yield from ("```python", "import cida", "", f'model = cida.load("{folder}"{module_arguments})')
-    if exported.reads_tables:
-        yield "model.predict(table)  # pandas, polars, pyarrow, or the path of a file"
-        yield "model.is_extrapolated(table)  # rows whose index is far from all that was seen"
-    elif exported.index_names:
-        yield "model.predict(X, domain_index=u)"
-    else:
-        yield "model.predict(X)"
-    yield "```"
-    if exported.custom_modules:
-        yield ""
-        yield (
-            f"The {' and the '.join(exported.custom_modules)} is a module of your own: pass it "
-            "again."
-        )
+@cache
+def _templates() -> Environment:
+    """The templates, which are Markdown: the filter ``md`` escapes for it."""
+    environment = Environment(
+        loader=PackageLoader("cida.export"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"md": _escape_markdown, "index": _format_index}
+    return environment
 
 
-def _versions(exported: ExportedModel) -> Iterator[str]:
-    yield "| package | trained with |"
-    yield "|---|---|"
-    for name, version in exported.versions.items():
-        yield f"| {_escape_markdown(name)} | {_escape_markdown(version)} |"
+def _index_ranges(exported: ExportedModel, snapshot: Snapshot | None) -> dict[str, list[str]]:
+    """Of each index column where it was seen in training, where labels were, and where none."""
+    if not exported.index_names:
+        return {}
+    values = [exported.state.index_values.numpy()]
+    if snapshot is not None and len(snapshot.u):
+        values += [snapshot.u[snapshot.source], snapshot.u[~snapshot.source]]
+    names = zip(exported.index_names, exported.dates, strict=True)
+    return {n: [_format_range(u[:, k], d) for u in values] for k, (n, d) in enumerate(names)}
 
 
-def _format_range(values: Array, date: bool) -> str:
+def _format_range(values: Array, is_date: bool) -> str:
     if not len(values):
         return "none"
-    low, high = float(values.min()), float(values.max())
-    if date:
-        return f"{_format_date(low)} to {_format_date(high)}"
-    return f"{low:.6g} to {high:.6g}"
+    format_value = _format_date if is_date else "{:.6g}".format
+    return f"{format_value(float(values.min()))} to {format_value(float(values.max()))}"
 
 
 def _format_date(days: float) -> str:
@@ -316,13 +169,11 @@ def _format_date(days: float) -> str:
         return f"day {days:.6g}"
 
 
-def _format_index(value: Any) -> str:
-    numbers = value if isinstance(value, list) else [value]
-    return ", ".join(f"{number:.4g}" for number in numbers)
+def _format_index(value: float | list[float]) -> str:
+    return ", ".join(f"{number:.4g}" for number in np.atleast_1d(value))
 
 
 def _escape_markdown(text: str) -> str:
     """The text as Markdown shows it, on one line."""
-    for sign in ("\\", "|", "<", "*", "`", "_", "["):
-        text = text.replace(sign, f"\\{sign}")
-    return " ".join(text.split())
+    escapes = str.maketrans({sign: f"\\{sign}" for sign in "\\|<*`_["})
+    return " ".join(text.translate(escapes).split())

@@ -1,81 +1,158 @@
-"""The parts that reports are put together from: tables, figures, sections."""
+"""The parts that reports are put together from; how each is written says templates/blocks.html."""
 
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from typing import Any, Protocol
 
-from cida.report.charts import Chart, Series
-from cida.report.theme import index_color
+from markupsafe import Markup
+
+from cida.report.build import TaskView
+from cida.report.charts import Chart, Series, facet
+from cida.report.theme import index_color, macro
 from cida.runs.result_table import ResultTable
 
 __all__ = [
+    "Block",
+    "Details",
+    "Figure",
+    "Html",
+    "Legend",
+    "Panels",
+    "Paragraph",
     "Section",
+    "TableBlock",
+    "TextList",
+    "color_ramp",
+    "fold_others",
     "panel_size",
-    "render_color_ramp",
-    "render_details",
-    "render_figure",
-    "render_images",
-    "render_legend",
-    "render_list",
-    "render_note",
-    "render_panels",
-    "render_scrollable",
     "slugify",
 ]
 
 MAX_WIDE_PANELS = 2  # panels that fill a row of the page between them
 
 
+class Block(Protocol):
+    """A piece of a section."""
+
+    def to_html(self, level: int) -> Markup:
+        """The HTML, in which headings have this level."""
+
+
 @dataclass(frozen=True)
 class Section:
-    """A piece of the page: its HTML below a heading, and what of it is written to files."""
+    """What is below a heading, and which of it is written to files."""
 
     title: str
-    html: str
+    blocks: Sequence[Block]
     figures: Mapping[str, Chart] = field(default_factory=dict)
     tables: Mapping[str, ResultTable] = field(default_factory=dict)
 
 
-def slugify(text: str) -> str:
-    """A name for files and places in the page: small letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "run"
+class _NamedBlock:
+    """A block that the macro of its class's name writes."""
+
+    def to_html(self, level: int) -> Markup:
+        return macro(type(self).__name__, self, level)
 
 
-def render_note(text: str) -> str:
-    """A remark."""
-    return f"<p class='soft'>{escape(text)}</p>" if text else ""
+@dataclass(frozen=True)
+class Paragraph(_NamedBlock):
+    """A remark, or other words."""
+
+    text: str
+    css_class: str = "soft"
 
 
-def render_list(lines: Sequence[str], css_class: str = "") -> str:
+@dataclass(frozen=True)
+class TextList(_NamedBlock):
     """Sentences, one below the other."""
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    mark = f" class='{css_class}'" if css_class else ""
-    return f"<ul{mark}>{items}</ul>" if lines else ""
+
+    lines: Sequence[str]
+    css_class: str = ""
 
 
-def render_scrollable(html: str, name: str) -> str:
-    """A box of its own to scroll in, also by keyboard, so that the page never scrolls sideways."""
-    label = escape(name, quote=True)
-    return f'<div class="wide" role="region" aria-label="{label}" tabindex="0">{html}</div>'
-
-
-def render_details(summary: str, html: str, is_open: bool = False) -> str:
+@dataclass(frozen=True)
+class Details(_NamedBlock):
     """What is opened on demand, and always in print."""
-    state = " open" if is_open else ""
-    return f"<details{state}><summary>{escape(summary)}</summary>{html}</details>" if html else ""
+
+    summary: str
+    blocks: Sequence[Block]
+    is_open: bool = False
 
 
-def render_figure(
-    chart: Chart, title: str, caption: str = "", level: int = 3, extra: str = ""
-) -> str:
-    """A chart with a heading and a caption."""
-    caption_html = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    head = f"<h{level}>{escape(title)}</h{level}>" if title else ""
-    return f"<figure>{head}{caption_html}{extra}{chart.to_inline_svg()}</figure>"
+@dataclass(frozen=True)
+class TableBlock(_NamedBlock):
+    """A table with a caption in a box of its own to scroll in, its columns to sort by."""
+
+    table: ResultTable
+    caption: str
+
+    @property
+    def text_columns(self) -> set[str]:
+        """The columns that have words in them."""
+        return {n for row in self.table.rows for n, cell in row.cells.items() if cell.is_text}
+
+
+@dataclass(frozen=True)
+class Figure(_NamedBlock):
+    """Charts and what belongs to them, with a heading and a caption."""
+
+    title: str
+    blocks: Sequence[Block]
+    caption: str = ""
+    css_class: str = ""
+
+
+@dataclass(frozen=True)
+class Panels(_NamedBlock):
+    """Figures side by side, as many as there is room for; ``is_wide`` if of `panel_size`."""
+
+    figures: Sequence[Figure]
+    is_wide: bool = False
+
+    def to_chart(self, label: str, columns: int = 3) -> Chart:
+        """All of their charts as one."""
+        charts = [(f.title, b) for f in self.figures for b in f.blocks if isinstance(b, Chart)]
+        return facet(charts, columns, label)
+
+
+@dataclass(frozen=True)
+class Legend(_NamedBlock):
+    """What the lines are; where lines have keys, buttons that turn them on and off."""
+
+    series: Sequence[Series]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Html:
+    """What one section alone has, by the macro that writes it and its values."""
+
+    name: str
+    values: Mapping[str, Any]
+
+    def to_html(self, level: int) -> Markup:
+        return macro(self.name, level, **self.values)
+
+
+def color_ramp(low: str, high: str) -> Html:
+    """The colours of a number, from its least to its most."""
+    stops = [index_color(k / 8) for k in range(9)]
+    return Html("color_ramp", {"stops": stops, "low": low, "high": high})
+
+
+def fold_others(task: TaskView, blocks_by_key: Mapping[str, Sequence[Block]]) -> list[Block]:
+    """The method to look at first; those of the other methods are opened on demand."""
+    main = (
+        task.main_method.key if task.main_method.key in blocks_by_key else next(iter(blocks_by_key))
+    )
+    others = [block for key, blocks in blocks_by_key.items() if key != main for block in blocks]
+    noun, count = "run" if task.is_user_table else "method", len(blocks_by_key) - 1
+    summary = f"The other {noun}" if count == 1 else f"The other {count} {noun}s"
+    return [*blocks_by_key[main], Details(summary, others)]
 
 
 def panel_size(count: int) -> tuple[float, float]:
@@ -83,47 +160,6 @@ def panel_size(count: int) -> tuple[float, float]:
     return (440.0, 230.0) if count <= MAX_WIDE_PANELS else (320.0, 200.0)
 
 
-def render_panels(panels: Sequence[str], is_wide: bool = False) -> str:
-    """Figures side by side, as many as there is room for; ``roomy`` if of `panel_size`."""
-    css_class = {1: " one", 2: " two"}.get(len(panels), "") if is_wide else ""
-    return f"<div class='panels{css_class}'>{''.join(panels)}</div>"
-
-
-def render_legend(series: Sequence[Series], name: str = "") -> str:
-    """What the lines are; where lines have keys, buttons that turn them on and off."""
-    items = []
-    for line in series:
-        dash = " dashed" if line.dashed else ""
-        stroke = (
-            '<svg class="chart" viewBox="0 0 26 10" aria-hidden="true">'
-            f'<path class="line {line.style}{dash}" d="M1 5H25"/></svg>'
-        )
-        item = f"{stroke}{escape(line.name)}"
-        if line.key:
-            key = escape(line.key, quote=True)
-            item = f'<button type="button" aria-pressed="true" data-toggles="{key}">{item}</button>'
-        items.append(f"<li>{item}</li>")
-    label = f' aria-label="{escape(name, quote=True)}"' if name else ""
-    return f"<ul class='legend'{label}>{''.join(items)}</ul>"
-
-
-def render_images(svg_by_title: Mapping[str, str], caption: str, level: int = 3) -> str:
-    """Figures as images of their own, so that their styles do not meet the page's."""
-    parts = [render_note(caption)]
-    for title, picture in svg_by_title.items():
-        data = b64encode(picture.encode()).decode()
-        image = (
-            f"<img class='picture' alt='{escape(title, quote=True)}' "
-            f"src='data:image/svg+xml;base64,{data}'>"
-        )
-        parts.append(f"<figure><h{level}>{escape(title)}</h{level}>{image}</figure>")
-    return "".join(parts)
-
-
-def render_color_ramp(low: str, high: str) -> str:
-    """The colours of a number, from its least to its most."""
-    stops = ",".join(index_color(k / 8) for k in range(9))
-    return (
-        f"<div class='ramp' style='background:linear-gradient(90deg,{stops})'></div>"
-        f"<div class='ends'><span>{escape(low)}</span><span>{escape(high)}</span></div>"
-    )
+def slugify(text: str) -> str:
+    """A name for files and places in the page: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "run"

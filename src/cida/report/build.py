@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+from cida.certificate import Certificate
 from cida.methods import REFERENCE_METHOD
 from cida.report.notices import USER_TABLES_TEXT
 from cida.report.runs import Run
 from cida.report.theme import N_LINE_STYLES
-from cida.runs.records import MANIFEST_FILE, ExperimentText, Manifest, RunResult, TaskRecord
+from cida.runs.fitted_run import FittedRun
+from cida.runs.records import ExperimentText, Manifest, RunResult, TaskRecord
+from cida.runs.run_folder import RunFolder
 from cida.runs.snapshot import Snapshot
 
-__all__ = ["Chapter", "MethodView", "TaskView", "group_runs"]
+__all__ = ["Chapter", "MethodView", "Report", "TaskView", "group_runs"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class MethodView:
     @property
     def is_oracle(self) -> bool:
         """Whether it saw the target's labels."""
-        return self.runs[0].is_oracle
+        return self.runs[0].record.is_oracle
 
     @property
     def results(self) -> list[RunResult]:
@@ -43,10 +46,20 @@ class MethodView:
         return [run.snapshot for run in self.runs if run.snapshot is not None]
 
     @property
+    def fitted_runs(self) -> list[FittedRun]:
+        """Its trainings as the doctor sees them."""
+        return [run.fitted_run for run in self.runs if run.fitted_run is not None]
+
+    @property
     def target_score(self) -> float | None:
         """The mean accuracy on the target, where it was scored."""
         scores = [row.target_score for row in self.results]
         return sum(scores) / len(scores) if scores else None
+
+    @property
+    def target_score_text(self) -> str:
+        """The same in words."""
+        return "" if self.target_score is None else f"target {100 * self.target_score:.1f} %"
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,11 @@ class TaskView:
         return self.snapshot is not None and self.snapshot.classes is None
 
     @property
+    def is_user_table(self) -> bool:
+        """Whether its runs are of `cida fit`."""
+        return self.methods[0].runs[0].is_user_table
+
+    @property
     def best_method(self) -> MethodView | None:
         """The best on the target of those that saw no target label."""
         scored_methods = [m for m in self.methods if m.target_score is not None]
@@ -86,11 +104,6 @@ class TaskView:
         """The method to look at first: the best, or where none was scored the first that adapts."""
         adaptive_methods = (m for m in self.methods if m.runs[0].method != REFERENCE_METHOD)
         return self.best_method or next(adaptive_methods, self.methods[0])
-
-    def others_label(self, count: int) -> str:
-        """What is folded away, beside the one to look at first."""
-        noun = "run" if self.methods[0].runs[0].is_user_table else "method"
-        return f"The other {noun}" if count == 1 else f"The other {count} {noun}s"
 
 
 @dataclass(frozen=True)
@@ -104,16 +117,24 @@ class Chapter:
     tasks: tuple[TaskView, ...]
     manifest: Manifest | None = None
     folder: Path | None = None
-    is_simulated: bool = False
 
     @property
     def has_user_tables(self) -> bool:
         """Whether its runs are of `cida fit`."""
-        return self.tasks[0].methods[0].runs[0].is_user_table
+        return self.tasks[0].is_user_table
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its people exist in a computer alone."""
+        return any(run.record.is_simulated for run in self.runs)
+
+    @property
+    def methods(self) -> list[MethodView]:
+        return [method for task in self.tasks for method in task.methods]
 
     @property
     def runs(self) -> list[Run]:
-        return [run for task in self.tasks for method in task.methods for run in method.runs]
+        return [run for method in self.methods for run in method.runs]
 
     @property
     def has_single_task(self) -> bool:
@@ -123,7 +144,25 @@ class Chapter:
     @property
     def method_titles(self) -> dict[str, str]:
         """How tables call each method, in their order."""
-        return {m.key: m.title for task in self.tasks for m in task.methods}
+        return {m.key: m.title for m in self.methods}
+
+    @property
+    def name(self) -> str:
+        """What it is called among others."""
+        return f"{self.text.title}{f', preset {self.preset}' if self.preset else ''}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All chapters, and the certificates that were made for them, by the folder of the run."""
+
+    chapters: Sequence[Chapter]
+    certificates: Mapping[Path, Certificate] = field(default_factory=dict)
+
+    def certificate(self, run: Run) -> Certificate | None:
+        """The certificate that was kept with a fit, or that was made for the report."""
+        fit = run.record.fit
+        return self.certificates.get(run.folder) if fit is None else fit.certificate
 
 
 def group_runs(runs: Iterable[Run]) -> list[Chapter]:
@@ -133,56 +172,31 @@ def group_runs(runs: Iterable[Run]) -> list[Chapter]:
         experiment = "" if run.is_user_table else run.task.partition("/")[0]
         origin = run.record.origin
         groups.setdefault((experiment, origin.preset, origin.protocol), []).append(run)
-    return [_chapter(*key, mine) for key, mine in groups.items()]
+    return [_chapter(*key, group) for key, group in groups.items()]
 
 
 def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -> Chapter:
-    is_user_table = runs[0].is_user_table
-    by_task: dict[str, list[Run]] = {}
-    for run in runs:
-        by_task.setdefault(_user_task_key(run) if is_user_table else run.task, []).append(run)
     folder = _manifest_folder(runs)
     manifest = Manifest.load(folder) if folder is not None else None
-    task_records = {task.name: task for task in manifest.tasks} if manifest is not None else {}
-    order = list(task_records)
-    names = sorted(by_task, key=lambda name: order.index(name) if name in order else len(order))
-    tasks = tuple(
-        _user_table_task(by_task[name], runs)
-        if is_user_table
-        else _task(task_records.get(name) or TaskRecord(name, name), by_task[name])
-        for name in names
-    )
-    is_complete = (
-        manifest is not None and manifest.has_exactly_runs(folder, [run.folder for run in runs])
-        if folder
-        else False
-    )
-    return Chapter(
-        experiment,
-        preset,
-        protocol,
-        _chapter_text(experiment, is_user_table, manifest),
-        tasks,
-        manifest if is_complete else None,
-        folder,
-        is_simulated=any(run.record.is_simulated for run in runs),
-    )
-
-
-def _chapter_text(
-    experiment: str, is_user_table: bool, manifest: Manifest | None
-) -> ExperimentText:
-    if is_user_table:
-        return USER_TABLES_TEXT
-    return manifest.text if manifest is not None else ExperimentText(experiment or "Runs")
+    text = manifest.text if manifest is not None else ExperimentText(experiment or "Runs")
+    records = {task.name: task for task in manifest.tasks} if manifest is not None else {}
+    by_task: dict[str, list[Run]] = {name: [] for name in records}
+    for run in runs:
+        by_task.setdefault(_user_task_key(run) if run.is_user_table else run.task, []).append(run)
+    groups = {name: group for name, group in by_task.items() if group}
+    if runs[0].is_user_table:
+        text = USER_TABLES_TEXT
+        tasks = [_user_table_task(group, runs) for group in groups.values()]
+    else:
+        tasks = [_task(records.get(n) or TaskRecord(n, n), group) for n, group in groups.items()]
+    if folder and manifest and not manifest.has_exactly_runs(folder, [r.folder for r in runs]):
+        manifest = None
+    return Chapter(experiment, preset, protocol, text, tuple(tasks), manifest, folder)
 
 
 def _manifest_folder(runs: Sequence[Run]) -> Path | None:
     """The folder of the experiment that all these runs are of."""
-    folders = {
-        next((p for p in run.folder.resolve().parents[:2] if (p / MANIFEST_FILE).is_file()), None)
-        for run in runs
-    }
+    folders = {RunFolder(run.folder).manifest_folder for run in runs}
     return folders.pop() if len(folders) == 1 else None
 
 
@@ -200,52 +214,42 @@ def _user_table_task(runs: Sequence[Run], all_runs: Sequence[Run]) -> TaskView:
     title = f"{fit.label} along {', '.join(fit.index_names)}"
     methods: list[MethodView] = []
     for run in runs:
+        name = run.title
+        if len(all_runs) > 1:
+            name = f"{_distinguishing_path(run, all_runs)} ({name})"
         n_earlier = sum(method.runs[0].method == run.method for method in methods)
-        key = run.method if n_earlier == 0 else f"{run.method} {n_earlier + 1}"
-        name = (
-            f"{_distinguishing_path(run, all_runs)} ({run.title})"
-            if len(all_runs) > 1
-            else run.title
-        )
-        methods.append(MethodView(key, name, (run,), _style(len(methods))))
+        methods.append(_method(run.method, n_earlier, name, (run,), len(methods)))
     return TaskView(title, title, tuple(methods))
 
 
 def _task(record: TaskRecord, runs: Sequence[Run]) -> TaskView:
-    return TaskView(record.name, record.title, _methods(runs, record.methods), record)
-
-
-def _methods(runs: Sequence[Run], order: Sequence[str]) -> tuple[MethodView, ...]:
-    """One a recipe; recipes of one name that differ are told apart by their folders."""
+    """A method a recipe; recipes of one name that differ are told apart by their folders."""
     variants: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
         settings = json.dumps(run.settings, sort_keys=True)
         variants.setdefault(run.method, {}).setdefault(settings, []).append(run)
     # Source-Only leads where no table says otherwise, and what is not in the table comes last.
-    first = {REFERENCE_METHOD: -1}
-    rank = first | {name: place for place, name in enumerate(order)}
+    rank = {REFERENCE_METHOD: -1} | {name: place for place, name in enumerate(record.methods)}
     methods: list[MethodView] = []
-    for method in sorted(variants, key=lambda name: rank.get(name, len(rank))):
-        recipe_groups = list(variants[method].values())
-        for number, group in enumerate(recipe_groups):
-            group.sort(key=lambda run: run.seed)
+    for name in sorted(variants, key=lambda name: rank.get(name, len(rank))):
+        groups = [sorted(group, key=lambda run: run.seed) for group in variants[name].values()]
+        for number, group in enumerate(groups):
             _check_seeds(group)
             title = group[0].title
-            if len(recipe_groups) > 1:
-                title = (
-                    f"{title} "
-                    f"({_distinguishing_path(group[0], [runs[0] for runs in recipe_groups])})"
-                )
-            key = method if number == 0 else f"{method} {number + 1}"
-            methods.append(MethodView(key, title, tuple(group), _style(len(methods))))
-    return tuple(methods)
+            if len(groups) > 1:
+                title = f"{title} ({_distinguishing_path(group[0], [g[0] for g in groups])})"
+            methods.append(_method(name, number, title, tuple(group), len(methods)))
+    return TaskView(record.name, record.title, tuple(methods), record)
 
 
-def _style(number: int) -> str:
-    """A colour of its own, and from the seventh on a dash as well."""
-    return f"s{number % N_LINE_STYLES}" + (
-        " other" if number % N_LINE_STYLES >= N_LINE_STYLES // 2 else ""
-    )
+def _method(
+    name: str, n_earlier: int, title: str, runs: tuple[Run, ...], number: int
+) -> MethodView:
+    """With a key of its own; a colour of its own, and from the seventh on a dash as well."""
+    key = f"{name} {n_earlier + 1}" if n_earlier else name
+    place = number % N_LINE_STYLES
+    dash = " other" if place >= N_LINE_STYLES // 2 else ""
+    return MethodView(key, title, runs, f"s{place}{dash}")
 
 
 def _distinguishing_path(run: Run, candidates: Sequence[Run]) -> str:

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from cida.report.theme import LIGHT_COLORS, render_chart_css
+from cida.report.theme import COLORS, render_chart_css
 from cida.report.ticks import choose_ticks, format_number
 
-__all__ = ["Axes", "Band", "Chart", "Marks", "Series", "facet", "line_chart", "scatter_chart"]
+__all__ = [
+    "Band",
+    "Chart",
+    "IndexAxis",
+    "Marks",
+    "Series",
+    "element",
+    "facet",
+    "line_chart",
+    "pad_range",
+    "scatter_chart",
+    "text_element",
+]
 
 Array = np.ndarray[Any, Any]
 PANEL_GAP_UNITS = 14  # between charts that are put together
+NAME_SPACING_UNITS = 13.0  # between the names of lines
+
+
+def element(name: str, css_class: str = "", body: str = "", /, **attributes: Any) -> str:
+    """An SVG element; numbers have one decimal at most."""
+    named: dict[str, Any] = {"class": css_class} if css_class else {}
+    text = "".join(
+        f' {key}="{value if isinstance(value, str) else format(round(float(value), 1), "g")}"'
+        for key, value in (named | attributes).items()
+    )
+    return f"<{name}{text}>{body}</{name}>" if body else f"<{name}{text}/>"
+
+
+def text_element(text: str, x: float, y: float, css_class: str = "") -> str:
+    """Words at a place."""
+    return element("text", css_class, escape(text), x=x, y=y)
 
 
 @dataclass(frozen=True)
@@ -27,40 +56,33 @@ class Chart:
     label: str
     body: str = field(repr=False)
 
-    def to_inline_svg(self) -> str:
+    def to_html(self, level: int = 0) -> Markup:
         """For the page, whose style colours it."""
-        return (
-            f'<svg class="chart" viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
-            f'aria-label="{escape(self.label, quote=True)}">{self.body}</svg>'
-        )
+        box, label = f"0 0 {self.width:g} {self.height:g}", escape(self.label)
+        named = {"aria-label": label}
+        return Markup(element("svg", "chart", self.body, viewBox=box, role="img", **named))
 
     def to_standalone_svg(self) -> str:
         """For a file of its own: in the light colours, which are written out."""
-        size = f"{self.width:g} {self.height:g}"
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="file" viewBox="0 0 {size}" '
-            f'width="{self.width:g}" height="{self.height:g}" role="img">'
-            f"<title>{escape(self.label)}</title><style>{render_chart_css(LIGHT_COLORS)}</style>"
-            f'<rect width="{self.width:g}" height="{self.height:g}" '
-            f'fill="{LIGHT_COLORS["paper"]}"/>'
-            f"{self.body}</svg>"
-        )
+        size = {"width": self.width, "height": self.height}
+        style = element("style", "", render_chart_css(COLORS["light"]))
+        paper = element("rect", fill=COLORS["light"]["paper"], **size)
+        body = f"{element('title', '', escape(self.label))}{style}{paper}{self.body}"
+        box = {"viewBox": f"0 0 {self.width:g} {self.height:g}", **size, "role": "img"}
+        return element("svg", "file", body, xmlns="http://www.w3.org/2000/svg", **box)
 
 
 def facet(charts: Sequence[tuple[str, Chart]], columns: int, label: str) -> Chart:
     """Several charts as one, each below its name."""
-    columns = min(columns, len(charts))
     parts, top, widest = [], 0.0, 0.0
     for start in range(0, len(charts), columns):
         row = charts[start : start + columns]
-        left = 0.0
-        head = 20.0 if any(name for name, _ in row) else 0.0
+        left, head = 0.0, 20.0 if any(name for name, _ in row) else 0.0
         for name, chart in row:
             if name:
-                parts.append(
-                    f'<text class="head" x="{left + 6:g}" y="{top + 14:g}">{escape(name)}</text>'
-                )
-            parts.append(f'<g transform="translate({left:g} {top + head:g})">{chart.body}</g>')
+                parts.append(text_element(name, left + 6, top + 14, "head"))
+            move = f"translate({left:g} {top + head:g})"
+            parts.append(element("g", "", chart.body, transform=move))
             left += chart.width + PANEL_GAP_UNITS
         widest = max(widest, left - PANEL_GAP_UNITS)
         top += max(chart.height for _, chart in row) + head + PANEL_GAP_UNITS
@@ -68,27 +90,39 @@ def facet(charts: Sequence[tuple[str, Chart]], columns: int, label: str) -> Char
 
 
 @dataclass(frozen=True)
-class Axes:
+class _PlotArea:
     """A plot area and the data range that it shows."""
 
     width: float
     height: float
     x_range: tuple[float, float]
     y_range: tuple[float, float]
-    left: float = 44
-    right: float = 12
+    left: float
+    right: float
     top: float = 10
     bottom: float = 36
 
+    @property
+    def plot_width(self) -> float:
+        return self.width - self.left - self.right
+
+    @property
+    def floor(self) -> float:
+        """Where the x axis is."""
+        return self.height - self.bottom
+
     def x(self, value: Any) -> Any:
         low, high = self.x_range
-        plot_width = self.width - self.left - self.right
-        return self.left + (value - low) / (high - low) * plot_width
+        return self.left + (value - low) / (high - low) * self.plot_width
 
     def y(self, value: Any) -> Any:
         low, high = self.y_range
-        plot_height = self.height - self.top - self.bottom
-        return self.height - self.bottom - (value - low) / (high - low) * plot_height
+        return self.floor - (value - low) / (high - low) * (self.floor - self.top)
+
+    def clipped_y(self, values: Any) -> Array:
+        """Heights in the picture; what is beyond the range is at its end."""
+        heights: Array = self.y(np.clip(np.asarray(values, dtype=float), *self.y_range))
+        return heights
 
 
 @dataclass(frozen=True)
@@ -117,6 +151,17 @@ class Band:
 
 
 @dataclass(frozen=True)
+class IndexAxis:
+    """What is along x: its name, its ends (or those of the lines), how its values are written."""
+
+    name: str = "u"
+    ends: tuple[float, float] | None = None
+    format: Callable[[float], str] = format_number
+    bands: Sequence[Band] = ()
+    ticks: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
 class Marks:
     """Points of one colour, or of a style class."""
 
@@ -126,59 +171,54 @@ class Marks:
     color: str = ""
 
 
-ValueFormatter = Callable[[float], str]
+def pad_range(values: Array, share: float) -> tuple[float, float]:
+    """The range of the values and a little room around it."""
+    low, high = float(values.min()), float(values.max())
+    margin = share * (high - low) or 1.0
+    return low - margin, high + margin
 
 
 def scatter_chart(
     groups: Sequence[Marks], label: str, size: tuple[float, float] = (250, 200)
 ) -> Chart:
     """Points in the plane, without ticks."""
-    x = np.concatenate([group.x for group in groups])
-    y = np.concatenate([group.y for group in groups])
-    axes = Axes(*size, _pad_range(x), _pad_range(y), left=4, right=4, top=4, bottom=4)
-    frame = (
-        f'<rect class="box" x=".5" y=".5" width="{size[0] - 1:g}" height="{size[1] - 1:g}" rx="4"/>'
-    )
-    return Chart(*size, label, frame + "".join(_path(group, axes) for group in groups))
+    x, y = (np.concatenate([getattr(group, axis) for group in groups]) for axis in "xy")
+    area = _PlotArea(*size, pad_range(x, 0.04), pad_range(y, 0.04), 4, 4, 4, 4)
+    parts = [element("rect", "box", x=0.5, y=0.5, width=size[0] - 1, height=size[1] - 1, rx=4)]
+    for group in groups:  # one path for the whole group: a dozen bytes a point
+        places = zip(area.x(group.x), area.y(group.y), strict=True)
+        path = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in places)
+        pen = {"stroke": group.color} if group.color else {}
+        parts.append(element("path", f"dot {group.style}".strip(), **pen, d=path))
+    return Chart(*size, label, "".join(parts))
 
 
 def line_chart(
     series: Sequence[Series],
     label: str,
-    x_name: str,
+    axis: IndexAxis,
     y_name: str,
     y_range: tuple[float, float],
-    bands: Sequence[Band] = (),
-    x_range: tuple[float, float] | None = None,
     size: tuple[float, float] = (320, 200),
-    x_words: ValueFormatter | None = None,
     percent: bool = False,
     show_names: bool = False,
-    x_ticks: Sequence[float] | None = None,
 ) -> Chart:
-    """Lines over a common x axis; ``named`` writes each line's name at its right end."""
+    """Lines over a common x axis; ``show_names`` writes each line's name at its right end."""
     all_x = [value for line in series for value in line.x]
-    x_ends = _widen_range(x_range or (min(all_x), max(all_x)))
-    axes = Axes(
-        *size,
-        x_ends,
-        _widen_range(y_range),
-        left=58 if y_name else 46,
-        right=150 if show_names else 16,
-    )
-    parts = [_band(band, axes) for band in bands]
-    parts += _render_axes(axes, x_name, y_name, x_words or format_number, percent, x_ticks)
-    parts += [_band_name(band, axes) for band in bands]
-    for line in series:
-        parts.append(_group(line.key, _render_line(line, axes)))
+    x_range = _widen_range(axis.ends or (min(all_x), max(all_x)))
+    left, right = 58 if y_name else 46, 150 if show_names else 16
+    area = _PlotArea(*size, x_range, _widen_range(y_range), left, right)
+    parts = [_band(band, area) for band in axis.bands]
+    parts += _render_axes(area, axis, y_name, percent)
+    parts += [_band_name(band, area) for band in axis.bands]
+    parts += [_group(line.key, _render_line(line, area)) for line in series]
     if show_names:
-        parts += _render_line_names(series, axes)
+        parts += _render_line_names(series, area)
     return Chart(*size, label, "".join(parts))
 
 
-def _group(key: str, parts: Sequence[str]) -> str:
-    body = "".join(parts)
-    return f'<g data-key="{escape(key, quote=True)}">{body}</g>' if key else body
+def _group(key: str, body: str) -> str:
+    return f'<g data-key="{escape(key)}">{body}</g>' if key else body
 
 
 def _widen_range(ends: tuple[float, float]) -> tuple[float, float]:
@@ -187,127 +227,64 @@ def _widen_range(ends: tuple[float, float]) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def _pad_range(values: Array) -> tuple[float, float]:
-    low, high = float(values.min()), float(values.max())
-    margin = 0.04 * (high - low) or 1.0
-    return low - margin, high + margin
+def _band(band: Band, area: _PlotArea) -> str:
+    left, right = area.x(band.low), area.x(band.high)
+    size = {"width": max(1.0, right - left), "height": area.floor - area.top}
+    return element("rect", "band", x=left, y=area.top, **size)
 
 
-def _path(group: Marks, axes: Axes) -> str:
-    """One path for the whole group: a dozen bytes a point."""
-    pen = f' stroke="{group.color}"' if group.color else ""
-    points = zip(axes.x(group.x), axes.y(group.y), strict=True)
-    data = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in points)
-    return f'<path class="{f"dot {group.style}".strip()}"{pen} d="{data}"/>'
-
-
-def _band(band: Band, axes: Axes) -> str:
-    left, right = axes.x(band.low), axes.x(band.high)
-    return (
-        f'<rect class="band" x="{left:.1f}" y="{axes.top:g}" width="{max(1.0, right - left):.1f}" '
-        f'height="{axes.height - axes.top - axes.bottom:.1f}"/>'
-    )
-
-
-def _band_name(band: Band, axes: Axes) -> str:
-    left, right = axes.x(band.low), axes.x(band.high)
+def _band_name(band: Band, area: _PlotArea) -> str:
+    left, right = area.x(band.low), area.x(band.high)
     if not band.name or right - left < 6.5 * len(band.name):
         return ""
-    place = f'x="{(left + right) / 2:.1f}" y="{axes.height - axes.bottom - 6:.1f}"'
-    return f'<text class="band-name mid" {place}>{escape(band.name)}</text>'
+    return text_element(band.name, (left + right) / 2, area.floor - 6, "band-name mid")
 
 
-def _render_axes(
-    axes: Axes,
-    x_name: str,
-    y_name: str,
-    x_words: ValueFormatter,
-    percent: bool,
-    x_ticks: Sequence[float] | None,
-) -> list[str]:
-    parts = []
-    floor = axes.height - axes.bottom
-    y_ticks = choose_ticks(*axes.y_range, 5 if axes.height > 150 else 3)
+def _render_axes(area: _PlotArea, axis: IndexAxis, y_name: str, percent: bool) -> Iterable[str]:
+    y_ticks = choose_ticks(*area.y_range, 5 if area.height > 150 else 3)
     step = y_ticks[1] - y_ticks[0] if len(y_ticks) > 1 else None
     for value in y_ticks:
-        y = axes.y(value)
+        y = area.y(value)
         tick_label = f"{100 * value:.3g} %" if percent else format_number(value, step)
-        parts.append(
-            f'<path class="grid" d="M{axes.left:g} {y:.1f}H{axes.width - axes.right:g}"/>'
-            f'<text class="end" x="{axes.left - 6:g}" y="{y + 4:.1f}">{tick_label}</text>'
-        )
-    plot_width = axes.width - axes.left - axes.right
-    for value in x_ticks or choose_ticks(*axes.x_range, 4 if plot_width < 400 else 8):
-        x = axes.x(value)
-        parts.append(
-            f'<path class="base" d="M{x:.1f} {floor:g}v4"/>'
-            f'<text class="mid" x="{x:.1f}" y="{floor + 16:g}">{escape(x_words(value))}</text>'
-        )
-    parts.append(f'<path class="base" d="M{axes.left:g} {floor:g}h{plot_width:g}"/>')
-    middle = axes.left + plot_width / 2
-    parts.append(f'<text class="mid" x="{middle:.1f}" y="{floor + 31:g}">{escape(x_name)}</text>')
+        yield element("path", "grid", d=f"M{area.left:g} {y:.1f}H{area.width - area.right:g}")
+        yield text_element(tick_label, area.left - 6, y + 4, "end")
+    for value in axis.ticks or choose_ticks(*area.x_range, 4 if area.plot_width < 400 else 8):
+        x = area.x(value)
+        yield element("path", "base", d=f"M{x:.1f} {area.floor:g}v4")
+        yield text_element(axis.format(value), x, area.floor + 16, "mid")
+    yield element("path", "base", d=f"M{area.left:g} {area.floor:g}h{area.plot_width:g}")
+    yield text_element(axis.name, area.left + area.plot_width / 2, area.floor + 31, "mid")
     if y_name:
-        parts.append(
-            f'<text class="mid" transform="translate(9 {axes.top + (floor - axes.top) / 2:.1f}) '
-            f'rotate(-90)">{escape(y_name)}</text>'
-        )
-    return parts
+        turned = f"translate(9 {(area.top + area.floor) / 2:.1f}) rotate(-90)"
+        yield element("text", "mid", escape(y_name), transform=turned)
 
 
-def _render_line(line: Series, axes: Axes) -> list[str]:
-    parts = []
-    x = [axes.x(value) for value in line.x]
-    bottom, top = axes.y_range
+def _points(x: Iterable[float], y: Iterable[float]) -> str:
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
 
-    def to_pixels(values: Sequence[float]) -> list[float]:
-        return [float(axes.y(min(max(v, bottom), top))) for v in values]
 
+def _render_line(line: Series, area: _PlotArea) -> str:
+    x, spread = area.x(np.asarray(line.x, dtype=float)), ""
     if line.spread is not None:
-        lower, upper = (to_pixels(side) for side in line.spread)
-        lower_points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, lower, strict=True))
-        upper_points = " ".join(
-            f"{a:.1f},{b:.1f}" for a, b in zip(x[::-1], upper[::-1], strict=True)
-        )
-        parts.append(
-            f'<polygon class="spread {line.style}" points="{lower_points} {upper_points}"/>'
-        )
-    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, to_pixels(line.y), strict=True))
-    dash = " dashed" if line.dashed else ""
-    parts.append(f'<polyline class="line {line.style}{dash}" points="{points}"/>')
-    return parts
+        lower, upper = map(area.clipped_y, line.spread)
+        outline = f"{_points(x, lower)} {_points(x[::-1], upper[::-1])}"
+        spread = element("polygon", f"spread {line.style}", points=outline)
+    style = f"line {line.style}{' dashed' if line.dashed else ''}"
+    return spread + element("polyline", style, points=_points(x, area.clipped_y(line.y)))
 
 
-def _render_line_names(series: Sequence[Series], axes: Axes) -> list[str]:
+def _render_line_names(series: Sequence[Series], area: _PlotArea) -> Iterable[str]:
     """Each line's name at its right end, moved apart where they would meet."""
-    min_spacing = 13.0
     ordered = sorted(series, key=lambda line: -line.y[-1])
-    bottom, top = axes.y_range
-    line_ends = [float(axes.y(min(max(line.y[-1], bottom), top))) for line in ordered]
-    label_positions = list(line_ends)
-    for number in range(1, len(label_positions)):
-        label_positions[number] = max(
-            label_positions[number], label_positions[number - 1] + min_spacing
-        )
-    overflow = (
-        max(0.0, label_positions[-1] - (axes.height - axes.bottom)) if label_positions else 0.0
-    )
-    if overflow:
-        label_positions[-1] -= overflow
-        for number in range(len(label_positions) - 2, -1, -1):
-            label_positions[number] = min(
-                label_positions[number], label_positions[number + 1] - min_spacing
-            )
-    edge = axes.width - axes.right
-    parts = []
-    for line, line_end, label_position in zip(ordered, line_ends, label_positions, strict=True):
+    ends = area.clipped_y([line.y[-1] for line in ordered])
+    spacing = NAME_SPACING_UNITS * np.arange(len(ends))
+    places = spacing + np.maximum.accumulate(ends - spacing)
+    places[-1:] = np.minimum(places[-1:], area.floor)
+    places = spacing + np.minimum.accumulate((places - spacing)[::-1])[::-1]
+    edge = area.width - area.right
+    for line, end, place in zip(ordered, ends, places, strict=True):
         style = line.style.split()[0]
-        start = axes.x(line.x[-1])
-        text = line.name if len(line.name) < 22 else f"{line.name[:20]}…"
-        leader_path = f"M{start:.1f} {line_end:.1f}L{edge + 10:.1f} {label_position:.1f}"
-        elements = [
-            f'<path class="leader {style}" d="{leader_path}"/>',
-            f'<text class="{style}" x="{edge + 14:.1f}" '
-            f'y="{label_position + 4:.1f}">{escape(text)}</text>',
-        ]
-        parts.append(_group(line.key, elements))
-    return parts
+        name = line.name if len(line.name) < 22 else f"{line.name[:20]}…"
+        path = f"M{area.x(line.x[-1]):.1f} {end:.1f}L{edge + 10:.1f} {place:.1f}"
+        leader = element("path", f"leader {style}", d=path)
+        yield _group(line.key, leader + text_element(name, edge + 14, place + 4, style))

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
+from cida.report.index_axis import index_period
+from cida.report.sections.encodings_section import project_principal_components
+from cida.report.theme import macro, read_static
 from cida.runs.snapshot import PlaneMap, RotatedImages, Snapshot
-from cida.selection.expected_score import ExpectedScore
-from cida.spaces import Periodic, Space
 
-__all__ = ["build_explorer_data", "render_assets", "render_explorer", "render_explorer_section"]
+__all__ = [
+    "build_explorer_data",
+    "render_assets",
+    "render_explorer",
+    "render_explorer_data",
+    "render_explorer_section",
+]
 
 Array = np.ndarray[Any, Any]
 JsonObject = dict[str, Any]
 
-SCRIPT_FILES = (
-    "numbers.js",
-    "marching.js",
-    "colours.js",
-    "pictures.js",
-    "digits.js",
-    "dial.js",
-    "pad.js",
-    "slider.js",
-    "legend.js",
-    "panel.js",
-    "explorer.js",
-)
-STYLE_FILES = ("explorer.css",)
+SCRIPTS = "numbers marching colours pictures digits dial pad slider legend panel explorer"
 MAX_INDEX_SLIDERS = 4  # of the index that have a slider
 MAX_CLASS_BARS = 10  # of classes; those beyond share one
 INTRODUCTION = (
@@ -46,44 +40,28 @@ NAN_CODE = 65535  # in 16 bits
 
 
 def render_explorer(snapshots: Mapping[str, Snapshot], shown_first: Sequence[str] = ()) -> str:
-    """The section for runs by their titles, whole in itself; nothing if there are no views.
-
-    ``first`` are the titles shown at first: if not given, the best of those that saw no target
-    label, Source-Only and one more.
-    """
-    return render_explorer_section(snapshots, shown_first) + render_assets() if snapshots else ""
+    """The section for runs by their titles, whole in itself; nothing if there are no views."""
+    if not snapshots:
+        return ""
+    return render_explorer_section(render_explorer_data(snapshots, shown_first)) + render_assets()
 
 
-def render_explorer_section(
-    snapshots: Mapping[str, Snapshot],
-    shown_first: Sequence[str] = (),
-    anchor: str = "explorer",
-    level: int = 2,
-) -> str:
-    """One of several explorers of a page, which needs the `assets` behind the last of them."""
-    data = json.dumps(
-        build_explorer_data(snapshots, shown_first), ensure_ascii=False, separators=(",", ":")
-    )
-    safe = data.replace("<", "\\u003c")  # so that no name can end the script
-    return (
-        f'<section class="explorer" aria-labelledby="{anchor}"><h{level} id="{anchor}">Explorer'
-        f'</h{level}><p class="soft">{INTRODUCTION}</p>'
-        f'<script type="application/json" class="explorer-data">{safe}</script>'
-        "<noscript><p>The explorer needs JavaScript, which is in this file.</p></noscript>"
-        "</section>"
-    )
+def render_explorer_data(snapshots: Mapping[str, Snapshot], shown_first: Sequence[str]) -> Markup:
+    """What an explorer knows, as the page holds it."""
+    data = build_explorer_data(snapshots, shown_first)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))  # so that no name can end the script
 
 
-def render_assets() -> str:
+def render_explorer_section(data: Markup, anchor: str = "explorer", level: int = 2) -> Markup:
+    """One of several explorers of a page, which needs `render_assets` behind the last of them."""
+    return macro("explorer", level, anchor, INTRODUCTION, data)
+
+
+def render_assets() -> Markup:
     """The explorer's style and script, as the page holds them."""
-    style, script = ("\n".join(map(_asset, names)) for names in (STYLE_FILES, SCRIPT_FILES))
-    return (
-        f'<style>\n{style}</style>\n<script>\n(() => {{\n"use strict";\n{script}}})();\n</script>'
-    )
-
-
-def _asset(name: str) -> str:
-    return files("cida.report").joinpath("assets", name).read_text(encoding="utf-8")
+    script = Markup("\n").join(read_static(f"{name}.js") for name in SCRIPTS.split())
+    return macro("explorer_assets", read_static("explorer.css"), script)
 
 
 def build_explorer_data(
@@ -91,27 +69,19 @@ def build_explorer_data(
 ) -> JsonObject:
     """All that the page's script knows: index columns, classes, runs, and each array once."""
     arrays = _ArrayStore()
-    all_snapshots = list(snapshots.values())
-    columns = _columns(all_snapshots)
-    classes = _all_classes(all_snapshots)
-    bars = _classes_with_bars(all_snapshots)
-    shown_titles = tuple(shown_first) or tuple(snapshots)[:N_RUNS_SHOWN_FIRST]
-    return {
-        "columns": columns,
-        "classes": classes,
-        "runs": [
-            {
-                "title": title,
-                "shown": title in shown_titles,
-                **_run_data(view, columns, classes, bars, arrays),
-            }
-            for title, view in snapshots.items()
-        ],
-        "arrays": arrays.packed,
-    }
-
-
-# --- arrays --------------------------------------------------------------------------------------
+    views = list(snapshots.values())
+    n_columns = min(views[0].u.shape[1], MAX_INDEX_SLIDERS)
+    columns = [_column(views, k) for k in range(n_columns)]
+    classes = None
+    if all(view.classes is not None for view in views):
+        classes = list(dict.fromkeys(name for view in views for name in view.classes or ()))
+    bars = _classes_with_bars(views)
+    shown = tuple(shown_first) or tuple(snapshots)[:N_RUNS_SHOWN_FIRST]
+    runs = [
+        {"title": title, "shown": title in shown, **_run_data(view, columns, classes, bars, arrays)}
+        for title, view in snapshots.items()
+    ]
+    return {"columns": columns, "classes": classes, "runs": runs, "arrays": arrays.packed}
 
 
 class _ArrayStore:
@@ -119,39 +89,27 @@ class _ArrayStore:
 
     def __init__(self) -> None:
         self.packed: list[JsonObject] = []
-        self._position_by_key: dict[str, int] = {}
 
     def add(self, values: Array, bits: int, low: float, high: float) -> int:
         """``value = low + step * code``, the code in so many bits; 16 have one for NaN."""
         codes = 255 if bits == 8 else NAN_CODE - 1
         step = (high - low) / codes
         is_finite = np.isfinite(values)
-        finite_values = np.where(is_finite, values, low).astype(np.float64)
-        code = np.rint((finite_values - low) / step) if step > 0 else np.zeros(finite_values.shape)
+        shifted = np.where(is_finite, values, low).astype(np.float64) - low
+        code = np.rint(shifted / step) if step > 0 else np.zeros(values.shape)
         code = np.where(is_finite, np.clip(code, 0, codes), NAN_CODE)
-        data = code.astype("<u1" if bits == 8 else "<u2").tobytes()
-        entry = {
-            "bits": bits,
-            "shape": list(values.shape),
-            "low": low,
-            "step": step,
-            "data": b64encode(data).decode(),
-        }
-        key = json.dumps(entry)
-        if key not in self._position_by_key:
-            self._position_by_key[key] = len(self.packed)
+        data = b64encode(code.astype(f"<u{bits // 8}").tobytes()).decode()
+        shape = list(values.shape)
+        entry = {"bits": bits, "shape": shape, "low": low, "step": step, "data": data}
+        if entry not in self.packed:
             self.packed.append(entry)
-        return self._position_by_key[key]
+        return self.packed.index(entry)
 
     def add_scaled(self, values: Array, bits: int = 16) -> int:
         """The same, from the least value to the greatest."""
-        finite_values = values[np.isfinite(values)]
-        low, high = (
-            (float(finite_values.min()), float(finite_values.max()))
-            if finite_values.size
-            else (0.0, 0.0)
-        )
-        return self.add(values, bits, low, high)
+        finite = values[np.isfinite(values)]
+        ends = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        return self.add(values, bits, *ends)
 
     def add_shares(self, values: Array) -> int:
         """Numbers from 0 to 1."""
@@ -165,43 +123,24 @@ class _ArrayStore:
 # --- the index -----------------------------------------------------------------------------------
 
 
-def _columns(snapshots: Sequence[Snapshot]) -> list[JsonObject]:
-    """Of each index column its name, range, period (0 on a line), and where the source is."""
-    snapshot = snapshots[0]
-    u, source = (
-        np.concatenate([v.u for v in snapshots]),
-        np.concatenate([v.source for v in snapshots]),
-    )
-    return [
-        _column(
-            snapshot.index_names[k],
-            any(snapshot.is_date[k : k + 1]),
-            _period(snapshots, k),
-            u[:, k],
-            source,
-        )
-        for k in range(min(u.shape[1], MAX_INDEX_SLIDERS))
-    ]
-
-
-def _column(name: str, date: bool, period: float, u: Array, source: Array) -> JsonObject:
+def _column(views: Sequence[Snapshot], k: int) -> JsonObject:
+    """Of an index column its name, range, period (0 on a line), and where the source is."""
+    period = max(
+        index_period(view, k) for view in views
+    )  # if one of the runs takes it for a circle
+    u = np.concatenate([view.u[:, k] for view in views])
+    source = np.concatenate([view.source for view in views]).astype(bool)
     low, high = (0.0, period) if period else (float(u.min()), float(u.max()))
-    ranges = find_source_ranges(u, source.astype(bool), period)
+    ranges = find_source_ranges(u, source, period)
     return {
-        "name": name,
+        "name": views[0].index_names[k],
         "low": low,
         "high": high,
         "period": period,
-        "date": date,
+        "date": any(views[0].is_date[k : k + 1]),
         "source": ranges,
         "start": _middle_of_widest_gap(low, high, period, ranges),
     }
-
-
-def _period(snapshots: Sequence[Snapshot], column: int) -> float:
-    """The column's period, if one of the runs takes it for a circle."""
-    spaces: Iterable[Space] = (view.space.column_spaces[column] for view in snapshots)
-    return max((s.period for s in spaces if isinstance(s, Periodic)), default=0.0)
 
 
 def find_source_ranges(u: Array, source: Array, period: float) -> list[list[float]]:
@@ -210,23 +149,21 @@ def find_source_ranges(u: Array, source: Array, period: float) -> list[list[floa
     On a circle an end may be beyond the period.
     """
     values = np.mod(u, period) if period else u
-    source_values, target_values = np.unique(values[source]), np.unique(values[~source])
-    if not len(source_values):
+    inside, outside = np.unique(values[source]), np.unique(values[~source])
+    if not len(inside):
         return []
     extent = period or float(values.max() - values.min())
-    next_values = np.append(source_values[1:], source_values[0] + extent if period else np.inf)
-    target_around = np.append(target_values, target_values + extent) if period else target_values
-    has_target_between = np.searchsorted(target_around, next_values) > np.searchsorted(
-        target_around, source_values, side="right"
-    )
-    is_gap = (next_values - source_values > MIN_GAP_SHARE * extent) & has_target_between
+    following = np.append(inside[1:], inside[0] + extent if period else np.inf)
+    around = np.append(outside, outside + extent) if period else outside
+    n_before, n_after = np.searchsorted(around, inside, "right"), np.searchsorted(around, following)
+    is_gap = (following - inside > MIN_GAP_SHARE * extent) & (n_after > n_before)
     if not period:
         is_gap[-1] = True
     if not is_gap.any():
         return [[0.0, period]]
     ends = np.flatnonzero(is_gap)
-    starts = (np.roll(ends, 1) + 1) % len(source_values)
-    pairs = zip(source_values[starts].tolist(), source_values[ends].tolist(), strict=True)
+    starts = (np.roll(ends, 1) + 1) % len(inside)
+    pairs = zip(inside[starts].tolist(), inside[ends].tolist(), strict=True)
     return [[lo, hi + extent if hi < lo else hi] for lo, hi in pairs]
 
 
@@ -237,129 +174,93 @@ def _middle_of_widest_gap(
     if not ranges:
         return (low + high) / 2
     edges = [edge for pair in ranges for edge in pair]
+    edges = [*edges[1:], edges[0]] if period else sorted([low, high, *edges])
+    gaps = list(zip(edges[::2], edges[1::2], strict=True))
     if period:
-        gaps = [(edges[k], edges[(k + 1) % len(edges)]) for k in range(1, len(edges), 2)]
         gaps = [(lo, hi + period if hi < lo else hi) for lo, hi in gaps]
-    else:
-        bounds = sorted([low, high, *edges])
-        gaps = list(zip(bounds[::2], bounds[1::2], strict=True))
     lo, hi = max(gaps, key=lambda gap: gap[1] - gap[0])
     return float(np.mod((lo + hi) / 2, period)) if period else (lo + hi) / 2
-
-
-# --- classes -------------------------------------------------------------------------------------
-
-
-def _all_classes(snapshots: Sequence[Snapshot]) -> list[str] | None:
-    """The names of all classes, in their order; None where numbers are predicted."""
-    if any(view.classes is None for view in snapshots):
-        return None
-    return list(dict.fromkeys(name for view in snapshots for name in view.classes or ()))
-
-
-def _classes_with_bars(snapshots: Sequence[Snapshot]) -> set[str]:
-    """Classes with a bar of their own: all, or those that are predicted most."""
-    mean_share: dict[str, float] = {}
-    for snapshot in snapshots:
-        for name, share in zip(snapshot.classes or (), snapshot.predicted.mean(0), strict=False):
-            mean_share[name] = mean_share.get(name, 0.0) + float(share)
-    max_bars = MAX_CLASS_BARS if len(mean_share) <= MAX_CLASS_BARS else MAX_CLASS_BARS - 1
-    return set(sorted(mean_share, key=lambda name: -mean_share[name])[:max_bars])
 
 
 # --- runs ----------------------------------------------------------------------------------------
 
 
+def _classes_with_bars(views: Sequence[Snapshot]) -> set[str]:
+    """Classes with a bar of their own: all, or those that are predicted most."""
+    shares: dict[str, float] = {}
+    for view in views:
+        for name, share in zip(view.classes or (), view.predicted.mean(0), strict=False):
+            shares[name] = shares.get(name, 0.0) + float(share)
+    max_bars = MAX_CLASS_BARS if len(shares) <= MAX_CLASS_BARS else MAX_CLASS_BARS - 1
+    return set(sorted(shares, key=lambda name: -shares[name])[:max_bars])
+
+
 def _run_data(
-    snapshot: Snapshot,
+    view: Snapshot,
     columns: Sequence[JsonObject],
     classes: list[str] | None,
     bars: set[str],
     arrays: _ArrayStore,
 ) -> JsonObject:
-    run_data = {
-        "u": [_add_index(snapshot.u[:, k], column, arrays) for k, column in enumerate(columns)],
-        "source": arrays.add_integers(snapshot.source),
-        "cloud": None
-        if snapshot.z is None
-        else arrays.add_scaled(_principal_components(snapshot.z)),
-        "plane": None
-        if snapshot.plane is None
-        else _plane_data(snapshot.plane, classes is None, arrays),
-        "expected": [_expected_data(cell) for cell in snapshot.expected],
-    }
-    if classes is None or snapshot.classes is None:
-        run_data["predicted"] = arrays.add_scaled(snapshot.predicted[:, 0])
-        run_data["truth"] = arrays.add_scaled(snapshot.truth)
-        return run_data
-    code = np.array([classes.index(name) for name in snapshot.classes], dtype=np.float64)
-    bar_columns = [k for k, name in enumerate(snapshot.classes) if name in bars]
-    run_data["predicted"] = arrays.add_integers(code[snapshot.predicted.argmax(1)])
-    run_data["truth"] = arrays.add_integers(_recode(snapshot.truth, code))
-    run_data["bars"] = code[bar_columns].astype(int).tolist()
-    run_data["probabilities"] = arrays.add_shares(snapshot.predicted[:, bar_columns])
-    if snapshot.rotated_images is not None:
-        run_data["turned"] = _rotated_data(snapshot.rotated_images, snapshot.classes, code, arrays)
-    return run_data
+    data: JsonObject = {"u": [], "source": None, "cloud": None, "plane": None}
+    for k, column in enumerate(columns):
+        u = np.mod(view.u[:, k], column["period"]) if column["period"] else view.u[:, k]
+        data["u"].append(arrays.add(u, 16, column["low"], column["high"]))
+    data["source"] = arrays.add_integers(view.source)
+    if view.z is not None:
+        data["cloud"] = arrays.add_scaled(project_principal_components(view.z)[0])
+    if view.plane is not None:
+        data["plane"] = _plane_data(view.plane, classes is None, arrays)
+    data["expected"] = [
+        {
+            "lo": np.atleast_1d(cell.lo).tolist(),
+            "hi": np.atleast_1d(cell.hi).tolist(),
+            **{name: getattr(cell, name) for name in ("score", "low", "high")},
+            "checked": cell.is_within_calibration,
+        }
+        for cell in view.expected
+    ]
+    if classes is None or view.classes is None:
+        data["predicted"] = arrays.add_scaled(view.predicted[:, 0])
+        data["truth"] = arrays.add_scaled(view.truth)
+        return data
+    code = np.array([classes.index(name) for name in view.classes], dtype=np.float64)
+    shown = [k for k, name in enumerate(view.classes) if name in bars]
+    is_known = np.isfinite(view.truth)
+    truth = np.where(is_known, code[np.where(is_known, view.truth, 0).astype(int)], np.nan)
+    data["predicted"] = arrays.add_integers(code[view.predicted.argmax(1)])
+    data["truth"] = arrays.add_integers(truth)
+    data["bars"] = code[shown].astype(int).tolist()
+    data["probabilities"] = arrays.add_shares(view.predicted[:, shown])
+    if view.rotated_images is not None:
+        data["turned"] = _rotated_data(view.rotated_images, view.classes, code, arrays)
+    return data
 
 
-def _add_index(u: Array, column: JsonObject, arrays: _ArrayStore) -> int:
-    period = column["period"]
-    return arrays.add(np.mod(u, period) if period else u, 16, column["low"], column["high"])
-
-
-def _recode(truth: Array, code: Array) -> Array:
-    is_labelled = np.isfinite(truth)
-    return np.where(is_labelled, code[np.where(is_labelled, truth, 0).astype(int)], np.nan)
-
-
-def _principal_components(z: Array) -> Array:
-    """The first two principal components of z, each with its largest loading positive."""
-    flat = z.reshape(len(z), -1).astype(np.float64)
-    centred = flat - flat.mean(0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(1)])
-    projected = centred @ (axes * signs[:, None]).T
-    return np.pad(projected, ((0, 0), (0, 2 - projected.shape[1])))
-
-
-def _plane_data(plane: PlaneMap, regression: bool, arrays: _ArrayStore) -> JsonObject:
+def _plane_data(plane: PlaneMap, is_regression: bool, arrays: _ArrayStore) -> JsonObject:
     """Log-odds: between nodes and stops a boundary moves, and does not fade over."""
-    left, right, bottom, top = (float(side) for side in plane.box)
-    return {
-        "box": [left, right, bottom, top],
-        "across": arrays.add(plane.x[:, 0], 16, left, right),
-        "up": arrays.add(plane.x[:, 1], 16, bottom, top),
-        "stops": [stops.tolist() for stops in plane.stops],
-        "grid": arrays.add_shares(plane.grid) if regression else _add_log_odds(plane.grid, arrays),
-    }
-
-
-def _add_log_odds(grid: Array, arrays: _ArrayStore) -> int:
-    return arrays.add(grid.astype(np.float64), 16, -MAX_ABS_LOG_ODDS, MAX_ABS_LOG_ODDS)
+    left, right, bottom, top = map(float, plane.box)
+    data: JsonObject = {"box": [left, right, bottom, top]}
+    data["across"] = arrays.add(plane.x[:, 0], 16, left, right)
+    data["up"] = arrays.add(plane.x[:, 1], 16, bottom, top)
+    data["stops"] = [stops.tolist() for stops in plane.stops]
+    if is_regression:
+        data["grid"] = arrays.add_shares(plane.grid)
+    else:
+        data["grid"] = arrays.add(plane.grid, 16, -MAX_ABS_LOG_ODDS, MAX_ABS_LOG_ODDS)
+    return data
 
 
 def _rotated_data(
     turned: RotatedImages, classes: Sequence[str], code: Array, arrays: _ArrayStore
 ) -> JsonObject:
-    names = list(classes)
-    truth = [code[names.index(str(n))] if str(n) in names else np.nan for n in turned.labels]
+    code_by_name = dict(zip(classes, code.tolist(), strict=True))
+    truth = np.array([code_by_name.get(str(label), np.nan) for label in turned.labels])
     return {
         "images": arrays.add(turned.images, 8, 0.0, 255.0),
-        "labels": arrays.add_integers(np.array(truth)),
+        "labels": arrays.add_integers(truth),
         "stops": turned.stops.tolist(),
         "angle": arrays.add(turned.angle, 16, -360.0, 360.0),
         "predicted": arrays.add_shares(turned.predicted),
         "order": code.astype(int).tolist(),
-    }
-
-
-def _expected_data(cell: ExpectedScore) -> JsonObject:
-    return {
-        "lo": np.atleast_1d(cell.lo).tolist(),
-        "hi": np.atleast_1d(cell.hi).tolist(),
-        "score": cell.score,
-        "low": cell.low,
-        "high": cell.high,
-        "checked": cell.is_within_calibration,
     }

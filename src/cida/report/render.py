@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from string import Template
 
-from cida.report.blocks import Section, render_images, render_list, slugify
-from cida.report.build import Chapter, TaskView, group_runs
+from markupsafe import Markup
+
+from cida.report.blocks import Block, Figure, Html, Paragraph, Section, TextList, slugify
+from cida.report.build import Chapter, Report, TaskView, group_runs
 from cida.report.charts import Chart
-from cida.report.explorer import render_assets, render_explorer_section
+from cida.report.explorer import render_assets, render_explorer_data, render_explorer_section
 from cida.report.notices import SIMULATED_NOTICE
 from cida.report.runs import Run, RunCollection
 from cida.report.sections.accuracy_section import build_accuracy_section
@@ -19,27 +20,25 @@ from cida.report.sections.encodings_section import build_encodings_section
 from cida.report.sections.losses_section import build_losses_section
 from cida.report.sections.predictions_section import build_predictions_section
 from cida.report.sections.provenance_section import build_provenance_section
-from cida.report.sections.results_section import build_results_section, render_best_method
+from cida.report.sections.results_section import build_results_section
 from cida.report.sections.trust_section import (
-    Certificates,
     CertificateScope,
     build_certificate_section,
     build_doctor_section,
     build_expected_score_section,
     certify_runs,
-    run_certificate,
     select_runs_to_certify,
 )
-from cida.report.theme import read_asset, render_page_css
+from cida.report.theme import COLORS, macro, read_static, render_chart_css, templates
 from cida.runs.result_table import ResultTable
+from cida.version import __version__
 
-__all__ = ["Page", "render_report"]
+__all__ = ["GENERATOR", "Page", "render_report"]
 
+GENERATOR = "cida"  # the first word of a report's meta tag of this name
 MAX_CONTENTS_LINKS = 16
-MAX_EXPLORER_RUNS_SINGLE_TASK, MAX_EXPLORER_RUNS_PER_TASK = (
-    60,
-    4,
-)  # in the explorer of a page's only task, and of one of several
+MAX_EXPLORER_RUNS_SINGLE_TASK = 60  # in the explorer of a page's only task
+MAX_EXPLORER_RUNS_PER_TASK = 4  # and of one of several
 MAX_EXPLORER_CHARS = 5_000_000  # characters of all explorers of a page
 
 
@@ -53,61 +52,6 @@ class Page:
     verdicts: Sequence[str] = ()
 
 
-@dataclass
-class _PageBuilder:
-    """What is gathered while the page is written."""
-
-    body: list[str] = field(default_factory=list)
-    contents: list[tuple[int, str, str]] = field(default_factory=list)
-    figures: dict[str, Chart] = field(default_factory=dict)
-    tables: dict[str, ResultTable] = field(default_factory=dict)
-    anchors: set[str] = field(default_factory=set)
-    explorer_chars: int = 0  # how many characters they have
-
-    def new_anchor(self, title: str) -> str:
-        """A name in the page that no other place has."""
-        name, number = slugify(title), 1
-        while name in self.anchors:
-            number += 1
-            name = f"{slugify(title)}-{number}"
-        self.anchors.add(name)
-        return name
-
-    def add(self, section: Section | None, level: int, prefix: str = "") -> None:
-        """A section with its heading; ``before`` names the files of one task among several."""
-        if section is None:
-            return
-        anchor = self.new_anchor(f"{prefix} {section.title}")
-        self.contents.append((level, anchor, section.title))
-        self.body.append(
-            f'<section aria-labelledby="{anchor}"><h{level} id="{anchor}">{escape(section.title)}'
-            f"</h{level}>{section.html}</section>"
-        )
-        file_prefix = f"{slugify(prefix)}-" if prefix else ""
-        self.figures |= {f"{file_prefix}{name}": chart for name, chart in section.figures.items()}
-        self.tables |= {f"{file_prefix}{name}": cells for name, cells in section.tables.items()}
-
-    def add_explorer(self, task: TaskView, level: int, prefix: str, max_runs: int) -> bool:
-        """The explorer of a task, if it has views and the page has room for it."""
-        shown_first = _shown_first(task)
-        snapshots = {m.title: m.snapshots[0] for m in task.methods if m.snapshots}
-        explored_titles = [
-            t for t in snapshots if t in list(dict.fromkeys([*shown_first, *snapshots]))[:max_runs]
-        ]
-        if not snapshots:
-            return True
-        anchor = self.new_anchor(f"{prefix} Explorer")
-        section = render_explorer_section(
-            {t: snapshots[t] for t in explored_titles}, shown_first, anchor, level
-        )
-        if self.explorer_chars and self.explorer_chars + len(section) > MAX_EXPLORER_CHARS:
-            return False
-        self.explorer_chars += len(section)
-        self.contents.append((level, anchor, "Explorer"))
-        self.body.append(section)
-        return True
-
-
 def render_report(
     runs: RunCollection,
     title: str = "",
@@ -117,222 +61,218 @@ def render_report(
 ) -> Page:
     """The report of these runs, grouped by experiment, task, method and seed.
 
-    ``certificates`` of every method take seconds each; the few are those of the best method and the
-    default. ``start`` hears how many there are to make, ``watch`` of each that is made.
+    Certificates of every method take seconds each; the few are those of the best method and the
+    default. ``on_start`` hears how many there are to make, ``on_certificate`` of each that is made.
     """
     chapters = group_runs(runs)
     runs_to_certify = select_runs_to_certify(chapters, certificate_scope)
     on_start(len(runs_to_certify))
-    certificates = certify_runs(runs_to_certify, on_certificate)
-    builder = _PageBuilder()
+    report = Report(chapters, certify_runs(runs_to_certify, on_certificate))
+    builder = _PageBuilder(report)
     for chapter in chapters:
-        _write_chapter(builder, chapter, certificates, is_only_chapter=len(chapters) == 1)
+        builder.add_chapter(chapter)
     if builder.explorer_chars:
         builder.body.append(render_assets())
-    name = title or _title(chapters)
-    page = Template(read_asset("page.html")).substitute(
-        title=escape(name),
-        lead=_lead(chapters, runs),
-        contents=_render_contents(builder),
-        style=render_page_css(),
-        body="\n".join(builder.body),
-        script=read_asset("page.js"),
+    max_level = 3 if len(builder.contents) <= MAX_CONTENTS_LINKS else 2  # of a long page less
+    html = (
+        templates()
+        .get_template("page.html")
+        .render(
+            generator=f"{GENERATOR} {__version__}",
+            title=title or _title(chapters),
+            lead=macro("all", _lead(chapters, runs), 2),
+            contents=[entry for entry in builder.contents if entry[0] <= max_level],
+            colors=COLORS,
+            chart_css=render_chart_css(),
+            static=read_static,
+            body=builder.body,
+        )
     )
-    return Page(page, builder.figures, builder.tables, _terminal_verdicts(chapters, certificates))
+    return Page(html, builder.figures, builder.tables, _terminal_verdicts(report))
+
+
+@dataclass
+class _PageBuilder:
+    """What is gathered while the page is written."""
+
+    report: Report
+    body: list[Markup] = field(default_factory=list)
+    contents: list[tuple[int, str, str]] = field(default_factory=list)  # level, anchor, title
+    figures: dict[str, Chart] = field(default_factory=dict)
+    tables: dict[str, ResultTable] = field(default_factory=dict)
+    anchors: set[str] = field(default_factory=set)
+    explorer_chars: int = 0  # how many characters they have
+
+    def add_anchor(self, title: str, level: int, prefix: str = "") -> str:
+        """A name in the page that no other place has, with an entry in its contents."""
+        slug = slugify(f"{prefix} {title}")
+        name, number = slug, 1
+        while name in self.anchors:
+            number += 1
+            name = f"{slug}-{number}"
+        self.anchors.add(name)
+        self.contents.append((level, name, title))
+        return name
+
+    def add_heading(self, title: str, level: int, prefix: str, blocks: Sequence[Block]) -> None:
+        """The heading of a chapter or task, and what is said on all of it."""
+        self.body.append(macro("heading", title, level, self.add_anchor(title, level, prefix)))
+        self.body.append(macro("all", blocks, level))
+
+    def add(self, section: Section | None, level: int, prefix: str) -> None:
+        """A section with its heading; ``prefix`` names the files of one task among several."""
+        if section is None:
+            return
+        anchor = self.add_anchor(section.title, level, prefix)
+        self.body.append(macro("Section", section, anchor, level))
+        start = f"{slugify(prefix)}-" if prefix else ""
+        self.figures |= {f"{start}{name}": chart for name, chart in section.figures.items()}
+        self.tables |= {f"{start}{name}": table for name, table in section.tables.items()}
+
+    def add_chapter(self, chapter: Chapter) -> None:
+        """All of a chapter, below a heading where it is one of several."""
+        level, prefix = 2, ""
+        if len(self.report.chapters) > 1:
+            self.add_heading(chapter.name, 2, "", _chapter_lead(chapter))
+            level, prefix = 3, chapter.name
+        self.add(build_results_section(chapter), level, prefix)
+        for task in chapter.tasks:
+            if len(chapter.tasks) == 1:
+                self.add_task(task, level, prefix)
+            else:
+                best = Html("lead", {"text": "", "task": task})
+                self.add_heading(task.title, level, prefix, [best])
+                task_prefix = f"{prefix} {task.name.rpartition('/')[2]}".strip()
+                self.add_task(task, level + 1, task_prefix)
+        self.add(_build_figures_section(chapter), level, prefix)
+        self.add(build_provenance_section(chapter), level, prefix)
+
+    def add_task(self, task: TaskView, level: int, prefix: str) -> None:
+        """The explorer and all sections of a task."""
+        has_explorer = self.add_explorer(task, level, prefix)
+        for build_section in (
+            _build_understood_section,
+            build_predictions_section,
+            build_accuracy_section,
+            build_expected_score_section,
+            build_confusion_section,
+            build_certificate_section,
+            build_doctor_section,
+            build_losses_section,
+            build_encodings_section,
+        ):
+            self.add(build_section(self.report, task), level, prefix)
+        self.body.append(TextList(_missing_sections(task, has_explorer), "soft missing").to_html(0))
+
+    def add_explorer(self, task: TaskView, level: int, prefix: str) -> bool:
+        """The explorer of a task; False if it has views and the page has no room for them."""
+        snapshots = {m.title: m.snapshots[0] for m in task.methods if m.snapshots}
+        if not snapshots:
+            return True
+        # The only task of a page has all its runs in the explorer, one of several a few.
+        max_runs = MAX_EXPLORER_RUNS_SINGLE_TASK if level == 2 else MAX_EXPLORER_RUNS_PER_TASK
+        shown = _shown_first(task)
+        kept = list(dict.fromkeys([*shown, *snapshots]))[:max_runs]
+        explored = {title: view for title, view in snapshots.items() if title in kept}
+        data = render_explorer_data(explored, shown)
+        if self.explorer_chars and self.explorer_chars + len(data) > MAX_EXPLORER_CHARS:
+            return False
+        self.explorer_chars += len(data)
+        anchor = self.add_anchor("Explorer", level, prefix)
+        self.body.append(render_explorer_section(data, anchor, level))
+        return True
 
 
 def _title(chapters: Sequence[Chapter]) -> str:
     first = chapters[0]
-    own = first.has_user_tables and len(first.tasks) == 1
-    name = first.tasks[0].title if own else first.text.title
-    return f"cida: {name}" + (" and more" if len(chapters) > 1 else "")
+    is_own = first.has_user_tables and len(first.tasks) == 1
+    name = first.tasks[0].title if is_own else first.text.title
+    return f"cida: {name}{' and more' if len(chapters) > 1 else ''}"
 
 
-def _lead(chapters: Sequence[Chapter], runs: RunCollection) -> str:
+def _lead(chapters: Sequence[Chapter], runs: RunCollection) -> list[Block]:
     """What all is about; with several chapters each says it for itself."""
-    parts = [_chapter_lead(chapters[0])] if len(chapters) == 1 else []
-    if len(chapters) > 1:
-        names = "; ".join(_chapter_name(chapter) for chapter in chapters)
-        parts.append(f"<p class='lead'>{len(runs)} runs side by side: {escape(names)}.</p>")
-    return "".join(parts) + render_list(_skip_messages(runs), "notice")
+    skipped = [f"{f} is left out: it was cut short; run it again." for f in runs.incomplete_folders]
+    names = "; ".join(chapter.name for chapter in chapters)
+    summary = Paragraph(f"{len(runs)} runs side by side: {names}.", "lead")
+    blocks = _chapter_lead(chapters[0]) if len(chapters) == 1 else [summary]
+    return [*blocks, TextList(skipped, "notice")]
 
 
-def _skip_messages(runs: RunCollection) -> list[str]:
-    folders = runs.incomplete_folders
-    return [f"{folder} is left out: it was cut short; run it again." for folder in folders]
-
-
-def _chapter_name(chapter: Chapter) -> str:
-    preset = f", preset {chapter.preset}" if chapter.preset else ""
-    return f"{chapter.text.title}{preset}"
-
-
-def _chapter_lead(chapter: Chapter) -> str:
-    best = render_best_method(chapter.tasks[0]) if len(chapter.tasks) == 1 else ""
-    parts = [f"<p class='lead'>{escape(chapter.text.lead)} {best}</p>"]
-    if chapter.is_simulated:
-        parts.append(f"<p class='notice'>{escape(SIMULATED_NOTICE)}</p>")
-    if chapter.has_user_tables:
-        for run in chapter.runs:
-            parts += [f"<p class='notice'>{escape(w)}</p>" for w in _messages(run, "warnings")]
-    return "".join(parts)
-
-
-def _messages(run: Run, name: str) -> list[str]:
-    """The lines that a run of `cida fit` printed."""
-    return [] if run.record.fit is None else run.record.fit.messages.get(name, [])
-
-
-def _write_chapter(
-    builder: _PageBuilder,
-    chapter: Chapter,
-    certificates: Certificates,
-    is_only_chapter: bool,
-) -> None:
-    level = 2
-    prefix = ""
-    if not is_only_chapter:
-        prefix = _chapter_name(chapter)
-        anchor = builder.new_anchor(prefix)
-        builder.contents.append((2, anchor, prefix))
-        builder.body.append(f'<h2 id="{anchor}">{escape(prefix)}</h2>{_chapter_lead(chapter)}')
-        level = 3
-    builder.add(build_results_section(chapter), level, prefix)
-    for task in chapter.tasks:
-        if len(chapter.tasks) == 1:
-            _write_task(builder, chapter, task, certificates, level, prefix)
-        else:
-            anchor = builder.new_anchor(f"{prefix} {task.title}")
-            builder.contents.append((level, anchor, task.title))
-            best = render_best_method(task)
-            builder.body.append(f'<h{level} id="{anchor}">{escape(task.title)}</h{level}>')
-            builder.body.append(f"<p>{best}</p>" if best else "")
-            name = f"{prefix} {task.name.rpartition('/')[2]}".strip()
-            _write_task(builder, chapter, task, certificates, level + 1, name)
-    builder.add(_build_figures_section(chapter, level + 1), level, prefix)
-    builder.add(build_provenance_section(chapter), level, prefix)
-
-
-def _write_task(
-    builder: _PageBuilder,
-    chapter: Chapter,
-    task: TaskView,
-    certificates: Certificates,
-    level: int,
-    prefix: str,
-) -> None:
-    # The only task of a page has all its runs in the explorer, one of several a few.
-    has_explorer = builder.add_explorer(
-        task,
-        level,
-        prefix,
-        MAX_EXPLORER_RUNS_SINGLE_TASK if level == 2 else MAX_EXPLORER_RUNS_PER_TASK,
-    )
-    if chapter.has_user_tables:
-        builder.add(_build_understood_section(task), level, prefix)
-        builder.add(build_predictions_section(task, level + 1), level, prefix)
-    builder.add(build_accuracy_section(task, level + 1), level, prefix)
-    builder.add(build_expected_score_section(task, level + 1), level, prefix)
-    builder.add(build_confusion_section(task, level + 1), level, prefix)
-    builder.add(build_certificate_section(task, certificates, level + 1), level, prefix)
-    builder.add(build_doctor_section(task), level, prefix)
-    builder.add(build_losses_section(task, level + 1), level, prefix)
-    builder.add(build_encodings_section(task, level + 1), level, prefix)
-    builder.body.append(_render_missing_sections(task, has_explorer))
+def _chapter_lead(chapter: Chapter) -> list[Block]:
+    task = chapter.tasks[0] if len(chapter.tasks) == 1 else None
+    notices = [SIMULATED_NOTICE] if chapter.is_simulated else []
+    notices += [line for run in chapter.runs for line in run.messages("warnings")]
+    lead = Html("lead", {"text": chapter.text.lead, "task": task})
+    return [lead, *(Paragraph(notice, "notice") for notice in notices)]
 
 
 def _shown_first(task: TaskView) -> list[str]:
     """The best, Source-Only or what stands for it, and the default or another."""
     by_key = {m.key: m for m in task.methods}
-    others = [by_key[name] for name in ("default", "histogram") if name in by_key]
-    candidates = [
-        task.methods[0],
-        task.main_method,
-        *others,
-        *(m for m in task.methods if not m.is_oracle),
-    ]
+    usual = [by_key[name] for name in ("default", "histogram") if name in by_key]
+    others = [m for m in task.methods if not m.is_oracle]
+    candidates = [task.methods[0], task.main_method, *usual, *others]
     return list(dict.fromkeys(m.title for m in candidates if m.snapshots))[:3]
 
 
-def _build_understood_section(task: TaskView) -> Section | None:
+def _build_understood_section(report: Report, task: TaskView) -> Section | None:
     """What was understood of a user's table, and what training came to, by run."""
-    runs = [(method.title, method.runs[0]) for method in task.methods]
-    is_shared = len({tuple(_messages(run, "data")) for _, run in runs}) == 1
-    parts = [render_list(_messages(runs[0][1], "data"))] if is_shared else []
-    for title, run in runs:
-        lines = [
-            *([] if is_shared else _messages(run, "data")),
-            *_messages(run, "results"),
-        ]
-        name = f"<p><b>{escape(title)}</b></p>" if len(runs) > 1 else ""
-        parts.append(name + render_list(lines) if lines else "")
-    return Section("What it came to", "".join(parts)) if any(parts) else None
+    runs = {method.title: method.runs[0] for method in task.methods}
+    data = [run.messages("data") for run in runs.values()]
+    is_shared = all(lines == data[0] for lines in data)
+    blocks: list[Block] = [TextList(data[0])] if is_shared and data[0] else []
+    for title, run in runs.items():
+        lines = [*([] if is_shared else run.messages("data")), *run.messages("results")]
+        if lines:
+            blocks += [Html("bold", {"text": title})] if len(runs) > 1 else []
+            blocks.append(TextList(lines))
+    return Section("What it came to", blocks) if blocks else None
 
 
-def _render_missing_sections(task: TaskView, has_explorer: bool) -> str:
+def _missing_sections(task: TaskView, has_explorer: bool) -> list[str]:
     """Which sections are not there, and why."""
-    without_snapshot = [m.title for m in task.methods if not m.snapshots]
     sentences = []
     if not has_explorer:
         sentences.append("No room for another explorer: make a report of this task's runs alone.")
+    without_snapshot = ", ".join(m.title for m in task.methods if not m.snapshots)
     if without_snapshot:
         sentences.append(
-            "Explorer, confusion, encodings and certificate are missing for "
-            f"{', '.join(without_snapshot)}: "
+            f"Explorer, confusion, encodings and certificate are missing for {without_snapshot}: "
             "these runs kept no view.safetensors; run them again to have them."
         )
-    without_encoding = [
+    without_encoding = ", ".join(
         m.title for m in task.methods if m.snapshots and all(v.z is None for v in m.snapshots)
-    ]
+    )
     if without_encoding:
-        sentences.append(
-            f"{', '.join(without_encoding)}: these methods have no encoding to look at."
-        )
+        sentences.append(f"{without_encoding}: these methods have no encoding to look at.")
     if not any(view.expected for m in task.methods for view in m.snapshots):
         sentences.append(
             "No expected accuracy was kept with these runs: cida fit and cida reproduce --expected "
             "make it, and in Python model.expected_score(X, y, domain_index=u)."
         )
-    return render_list(sentences, "soft missing")
+    return sentences
 
 
-def _build_figures_section(chapter: Chapter, level: int) -> Section | None:
+def _build_figures_section(chapter: Chapter) -> Section | None:
+    """Figures as images of their own, so that their styles do not meet the page's."""
     if chapter.manifest is None or chapter.folder is None:
         return None
-    figures = chapter.manifest.read_figures(chapter.folder)
-    if not figures:
-        return None
-    return Section(
-        "Figures of the experiment", render_images(figures, chapter.text.figures_note, level)
-    )
+    blocks: list[Block] = [Paragraph(chapter.text.figures_note)]
+    for title, svg in chapter.manifest.read_figures(chapter.folder).items():
+        data = b64encode(svg.encode()).decode()
+        blocks.append(Figure(title, [Html("picture", {"title": title, "data": data})]))
+    return Section("Figures of the experiment", blocks) if len(blocks) > 1 else None
 
 
-def _render_contents(builder: _PageBuilder) -> str:
-    """Links to the sections; of a long page to its main parts alone."""
-    max_level = 3 if len(builder.contents) <= MAX_CONTENTS_LINKS else 2
-    items = "".join(
-        f'<li><a href="#{place}">{escape(title)}</a></li>'
-        for level, place, title in builder.contents
-        if level <= max_level
-    )
-    return f"<ul>{items}</ul>"
-
-
-def _terminal_verdicts(chapters: Sequence[Chapter], certificates: Certificates) -> list[str]:
+def _terminal_verdicts(report: Report) -> list[str]:
     """The verdicts for a terminal: one line a method, and each fault once."""
     lines = []
-    for chapter in chapters:
-        for task in chapter.tasks:
-            for method in task.methods:
-                run = method.runs[0]
-                certificate = run_certificate(run, certificates)
-                name = f"{method.title}: " if len(task.methods) > 1 else ""
-                lines += [f"{name}{certificate.summary()[0]}"] if certificate is not None else []
-                faults = dict.fromkeys(
-                    str(finding)
-                    for one in method.runs
-                    for p in one.fitted_runs
-                    for finding in p.diagnoses
-                )
-                lines += [f"{name}{fault}" for fault in faults]
+    for task in (task for chapter in report.chapters for task in chapter.tasks):
+        for method in task.methods:
+            certificate = report.certificate(method.runs[0])
+            told = [certificate.summary()[0]] if certificate is not None else []
+            told += dict.fromkeys(str(d) for fitted in method.fitted_runs for d in fitted.diagnoses)
+            name = f"{method.title}: " if len(task.methods) > 1 else ""
+            lines += [f"{name}{text}" for text in told]
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Any
 
@@ -11,74 +11,71 @@ from cida.methods import REFERENCE_METHOD
 from cida.runs.records import PublishedScore, RunResult
 from cida.runs.result_table import Cell, CellValue, ResultTable, RowRole, TableRow, percent
 
-__all__ = [
-    "ResultLine",
-    "build_result_lines",
-    "build_table",
-    "summarize_results",
-]
+__all__ = ["ResultLine", "build_result_lines", "build_table", "summarize_results"]
 
 
 @dataclass(frozen=True)
 class ResultLine:
-    """One method over its seeds; accuracies are fractions."""
+    """One method over its seeds; accuracies are fractions, ``gain`` is over Source-Only."""
 
     title: str
-    source_score: float
-    gain: float | None
-    seconds: float
+    results: Sequence[RunResult]
     summary: Mapping[str, Any]
-    published_score: PublishedScore | None = None
-    interval_accuracies: Mapping[str, float] = field(default_factory=dict)
+    gain: float | None
+    published_score: PublishedScore | None
+    by_index: bool
+
+    @property
+    def source_score(self) -> float:
+        """The mean accuracy over source rows."""
+        return mean(row.source_score for row in self.results)
 
     @property
     def target_score(self) -> float:
         """The mean accuracy over target rows."""
-        value: float = self.summary["target_score_mean"]
-        return value
+        return mean(row.target_score for row in self.results)
+
+    @property
+    def seconds(self) -> float:
+        """How long a training took."""
+        return mean(row.seconds for row in self.results)
 
     @property
     def n_seeds(self) -> int:
         """How many seeds it was run with."""
-        count: int = self.summary["seeds"]
-        return count
+        return len(self.results)
+
+    @property
+    def interval_accuracies(self) -> dict[str, float]:
+        """The mean over seeds in each interval of the target, by where it begins."""
+        results = self.results if self.by_index else ()
+        cells = zip(*(row.by_index[1:] for row in results), strict=True)
+        return {f"{cell[0]['lo']:g}": mean(one["score"] for one in cell) for cell in cells}
 
     def cells(self) -> dict[str, CellValue]:
         """The cells by the names of their columns, scores in per cent."""
-        has_fresh_scores = "fresh_target_score_mean" in self.summary
-        return {
-            "method": self.title,
-            "source": percent(self.source_score),
-            **{name: percent(score) for name, score in self.interval_accuracies.items()},
-            "target": percent(self.target_score),
-            **(self._spread_cells("target_score") if self.n_seeds > 1 else {}),
-            "gain": percent(self.gain, "+"),
-            **(self._fresh_cells() if has_fresh_scores else {}),
-            **({"record": self._published_cell()} if has_fresh_scores else {}),
-            "seconds": Cell(self.seconds, ".0f"),
-        }
+        cells: dict[str, CellValue] = {"method": self.title, "source": percent(self.source_score)}
+        cells |= {name: percent(score) for name, score in self.interval_accuracies.items()}
+        cells["target"] = percent(self.target_score)
+        cells |= self._spread_cells("target_score", "")
+        cells["gain"] = percent(self.gain, "+")
+        if "fresh_target_score_mean" in self.summary:
+            cells["all"] = percent(self.summary["all_score_mean"])
+            cells["fresh"] = percent(self.summary["fresh_target_score_mean"])
+            cells |= self._spread_cells("fresh_target_score", "fresh ")
+            cells["fresh all"] = percent(self.summary["fresh_all_score_mean"])
+            cells["record"] = Cell()
+            if self.published_score is not None:
+                note = f" ({self.published_score.scored_domains})"
+                cells["record"] = replace(percent(self.published_score.accuracy), note=note)
+        cells["seconds"] = Cell(self.seconds, ".0f")
+        return cells
 
-    def _published_cell(self) -> Cell:
-        score = self.published_score
-        if score is None:
-            return Cell()
-        return replace(percent(score.accuracy), note=f" ({score.scored_domains})")
-
-    def _spread_cells(self, name: str, prefix: str = "") -> dict[str, CellValue]:
-        return {
-            f"{prefix}std": percent(self.summary[f"{name}_std"]),
-            f"{prefix}worst seed": percent(self.summary[f"{name}_worst"]),
-        }
-
-    def _fresh_cells(self) -> dict[str, CellValue]:
-        """All domains, and fresh points."""
-        spread = self._spread_cells("fresh_target_score", "fresh ") if self.n_seeds > 1 else {}
-        return {
-            "all": percent(self.summary["all_score_mean"]),
-            "fresh": percent(self.summary["fresh_target_score_mean"]),
-            **spread,
-            "fresh all": percent(self.summary["fresh_all_score_mean"]),
-        }
+    def _spread_cells(self, name: str, prefix: str) -> dict[str, CellValue]:
+        if self.n_seeds == 1:
+            return {}
+        names = {"std": f"{name}_std", "worst seed": f"{name}_worst"}
+        return {f"{prefix}{column}": percent(self.summary[key]) for column, key in names.items()}
 
 
 def build_result_lines(
@@ -91,91 +88,62 @@ def build_result_lines(
 
     ``by_index`` gives each interval of the target along u a column of its own.
     """
-    summary = summarize_results(results)
-    base = {line["method"]: line["target_score_mean"] for line in summary}.get(REFERENCE_METHOD)
+    summaries = {line["method"]: line for line in summarize_results(results)}
+    base = summaries.get(REFERENCE_METHOD, {}).get("target_score_mean")
     lines = []
-    for line in summary:
-        method_results = [row for row in results if row.method == line["method"]]
-        has_no_gain = base is None or line["method"] == REFERENCE_METHOD
-        lines.append(
-            ResultLine(
-                title=titles[line["method"]],
-                source_score=mean(row.source_score for row in method_results),
-                gain=None if has_no_gain else line["target_score_mean"] - base,
-                seconds=mean(row.seconds for row in method_results),
-                summary=line,
-                published_score=(published_scores or {}).get(line["method"]),
-                interval_accuracies=_interval_means(method_results) if by_index else {},
-            )
-        )
+    for method, summary in summaries.items():
+        has_gain = base is not None and method != REFERENCE_METHOD
+        gain = summary["target_score_mean"] - base if has_gain else None
+        own = [row for row in results if row.method == method]
+        published = (published_scores or {}).get(method)
+        lines.append(ResultLine(titles[method], own, summary, gain, published, by_index))
     return lines
 
 
-def _interval_means(results: Sequence[RunResult]) -> dict[str, float]:
-    """The mean over seeds in each interval of the target, by where it begins."""
-    cells = zip(*(row.by_index[1:] for row in results), strict=True)
-    return {f"{cell[0]['lo']:g}": mean(one["score"] for one in cell) for cell in cells}
-
-
-def build_published_rows(lines: Sequence[ResultLine]) -> list[TableRow]:
-    """The cells of the published table, for the methods that are in it and in ours."""
-    rows = []
-    for line in lines:
-        if line.published_score is None or not line.published_score.by_index:
-            continue
-        source, *targets = map(percent, line.published_score.by_index)
-        cells = {
-            "method": Cell(f"paper: {line.title}"),
-            "source": source,
-            **dict(zip(line.interval_accuracies, targets, strict=True)),
-            "target": percent(line.published_score.accuracy),
-        }
-        rows.append(TableRow(cells, "published"))
-    return rows
-
-
 def build_table(lines: Sequence[ResultLine], best_method: str | None = None) -> ResultTable:
-    """A row for each method, ours first; every row has every column."""
-    own = ResultTable.of([line.cells() for line in lines]).rows
-    roles: list[RowRole] = [
-        "best" if line.summary["method"] == best_method else "own" for line in lines
-    ]
-    marked = [TableRow(row.cells, role) for row, role in zip(own, roles, strict=True)]
+    """A row for each method, ours first, then those of the paper; every row has every column."""
+    own = ResultTable.of(line.cells() for line in lines).rows
     # A method of one seed among others of several has no spread.
     empty = dict.fromkeys(max(own, key=lambda row: len(row.cells)).cells, Cell())
-    rows = (*marked, *build_published_rows(lines))
-    return ResultTable(tuple(TableRow({**empty, **row.cells}, row.role) for row in rows))
+    rows: list[TableRow] = []
+    for line, row in zip(lines, own, strict=True):
+        role: RowRole = "best" if line.summary["method"] == best_method else "own"
+        rows.append(TableRow({**empty, **row.cells}, role))
+    rows += [
+        TableRow({**empty, **_published_cells(line, line.published_score)}, "published")
+        for line in lines
+        if line.published_score is not None and line.published_score.by_index
+    ]
+    return ResultTable(tuple(rows))
+
+
+def _published_cells(line: ResultLine, published: PublishedScore) -> dict[str, Cell]:
+    source, *targets = map(percent, published.by_index)
+    cells = {"method": Cell(f"paper: {line.title}"), "source": source}
+    cells |= zip(line.interval_accuracies, targets, strict=True)
+    return cells | {"target": percent(published.accuracy)}
 
 
 def summarize_results(results: Iterable[RunResult]) -> list[dict[str, Any]]:
     """Mean, standard deviation and worst seed of each task's methods, in order of appearance."""
-    results_by_method: dict[tuple[str, str], list[RunResult]] = {}
+    groups: dict[tuple[str, str], list[RunResult]] = {}
     for result in results:
-        results_by_method.setdefault((result.task, result.method), []).append(result)
-    lines = []
-    for (task, method), method_results in results_by_method.items():
-        fresh_scores = [row.fresh for row in method_results if row.fresh is not None]
-        lines.append(
-            {
-                **({"task": task} if task else {}),
-                "method": method,
-                "seeds": len(method_results),
-                **_score_statistics("target_score", [row.target_score for row in method_results]),
-                **_score_statistics("all_score", [row.all_score for row in method_results]),
-                **_score_statistics(
-                    "fresh_target_score", [f["target_score"] for f in fresh_scores]
-                ),
-                **_score_statistics("fresh_all_score", [f["all_score"] for f in fresh_scores]),
-            }
-        )
+        groups.setdefault((result.task, result.method), []).append(result)
+    lines: list[dict[str, Any]] = []
+    for (task, method), group in groups.items():
+        fresh = [row.fresh for row in group if row.fresh is not None]
+        scores = {
+            "target_score": [row.target_score for row in group],
+            "all_score": [row.all_score for row in group],
+            "fresh_target_score": [row["target_score"] for row in fresh],
+            "fresh_all_score": [row["all_score"] for row in fresh],
+        }
+        line: dict[str, Any] = {"task": task} if task else {}
+        line |= {"method": method, "seeds": len(group)}
+        for name, values in scores.items():
+            if values:
+                line[f"{name}_mean"] = mean(values)
+                line[f"{name}_std"] = stdev(values) if len(values) > 1 else 0.0
+                line[f"{name}_worst"] = min(values)
+        lines.append(line)
     return lines
-
-
-def _score_statistics(name: str, scores: Sequence[float]) -> dict[str, float]:
-    if not scores:
-        return {}
-    return {
-        f"{name}_mean": mean(scores),
-        f"{name}_std": stdev(scores) if len(scores) > 1 else 0.0,
-        f"{name}_worst": min(scores),
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from cida.runs.fitted_run import FittedRun
 from cida.runs.records import RunRecord, RunResult
 from cida.runs.run_folder import RECORD_FILE, RESULT_FILE, RunFolder, find_run_folders
 from cida.runs.snapshot import Snapshot
-from cida.training import Event
 
 __all__ = ["Run", "RunCollection", "read_runs"]
 
@@ -23,7 +22,7 @@ class Run:
     folder: Path
     record: RunRecord
     result: RunResult | None = None
-    fitted_runs: tuple[FittedRun, ...] = ()
+    fitted_run: FittedRun | None = None
     snapshot: Snapshot | None = None
 
     @property
@@ -50,10 +49,6 @@ class Run:
         return self.record.seed
 
     @property
-    def is_oracle(self) -> bool:
-        return self.record.is_oracle
-
-    @property
     def settings(self) -> dict[str, Any]:
         """The recipe, without what differs from seed to seed."""
         settings = self.record.settings
@@ -64,10 +59,9 @@ class Run:
         """The command that makes the run again."""
         return self.record.origin.command
 
-    @property
-    def histories(self) -> list[Sequence[Event]]:
-        """The events of each of its models."""
-        return [fitted_run.history for fitted_run in self.fitted_runs]
+    def messages(self, topic: str) -> list[str]:
+        """The lines that a run of `cida fit` printed on a topic."""
+        return [] if self.record.fit is None else self.record.fit.messages.get(topic, [])
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ class RunCollection:
     """All runs of a report, and the folders of those that were interrupted and left out."""
 
     runs: tuple[Run, ...]
-    incomplete_folders: tuple[Path, ...] = field(default=())
+    incomplete_folders: tuple[Path, ...] = ()
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
@@ -88,15 +82,15 @@ def read_runs(paths: Sequence[Path]) -> RunCollection:
     """The runs in these folders, in their order: each that of a run, or one that holds runs."""
     if not paths:
         raise ValueError("RUN is missing; name the folder of a run, or one that holds runs.")
-    unique_folders: dict[Path, Path] = {}
-    for path in paths:
-        for folder in _find_folders(path):
-            unique_folders.setdefault(folder.resolve(), folder)
+    folders: dict[Path, Path] = {}
+    for folder in (folder for path in paths for folder in _find_folders(path)):
+        folders.setdefault(folder.resolve(), folder)
     runs, incomplete_folders = [], []
-    for path in unique_folders.values():
-        run_folder = RunFolder.open(path)
-        if run_folder.is_complete:
-            runs.append(_read_run(run_folder))
+    for path in folders.values():
+        run = RunFolder.open(path)
+        if run.is_complete:
+            fitted_run = run.fitted_run()
+            runs.append(Run(path, run.record, run.result, fitted_run, run.snapshot))
         elif path in paths:
             raise ValueError(
                 f"RUN is {path}, which has no {RESULT_FILE}: it was cut short; run it again."
@@ -106,12 +100,6 @@ def read_runs(paths: Sequence[Path]) -> RunCollection:
     if not runs:
         raise ValueError(f"RUN is {paths[0]}, where no run came to its end; run them again.")
     return RunCollection(tuple(runs), tuple(incomplete_folders))
-
-
-def _read_run(folder: RunFolder) -> Run:
-    fitted_run = folder.fitted_run()
-    fitted_runs = () if fitted_run is None else (fitted_run,)
-    return Run(folder.path, folder.record, folder.result, fitted_runs, folder.snapshot)
 
 
 def _find_folders(path: Path) -> list[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
-from typing import Any
 
 from cida.methods import REFERENCE_METHOD, Role
 from cida.report.result_tables import summarize_results
@@ -19,8 +18,6 @@ __all__ = [
     "transpose_table",
 ]
 
-PAPER_ROW_LABEL = "the paper, on real data"
-
 
 def build_paper_table(
     results: Sequence[RunResult], tasks: Sequence[TaskRecord], titles: Mapping[str, str]
@@ -28,23 +25,21 @@ def build_paper_table(
     """Target score of each task and method, the best marked, and the paper's row below."""
     rows = []
     for task in tasks:
-        mean_by_method = _mean_by_method(results, task.name)
-        if not mean_by_method:
+        means, oracles = _mean_by_method(results, task.name), _oracles(results)
+        if not means:
             continue
-        role_by_method = _role_by_method(results)
-        oracles = {m for m, role in role_by_method.items() if role == Role.ORACLE}
-        best = max((mean_by_method[m] for m in mean_by_method.keys() - oracles), default=0)
+        best = max((means[m] for m in means.keys() - oracles), default=0)
         cells = {"task": Cell(task.title)}
         for method, title in titles.items():
-            score = mean_by_method.get(method)
+            score = means.get(method)
             cells[title] = percent(score, is_best=score == best and method not in oracles)
         rows.append(TableRow(cells))
         if task.published_scores:
-            published = {m: percent(score.accuracy) for m, score in task.published_scores.items()}
-            published_cells = {title: published.get(m, Cell()) for m, title in titles.items()}
-            rows.append(
-                TableRow({"task": Cell(PAPER_ROW_LABEL), **published_cells}, "published-below")
-            )
+            cells = {"task": Cell("the paper, on real data")}
+            for method, title in titles.items():
+                published = task.published_scores.get(method)
+                cells[title] = percent(published.accuracy if published is not None else None)
+            rows.append(TableRow(cells, "published-below"))
     return ResultTable(tuple(rows))
 
 
@@ -56,22 +51,20 @@ def transpose_table(
     With the paper's number behind ours, in brackets; ``use_task_names`` gives columns the tasks'
     names.
     """
-    pairs: list[tuple[TableRow, TableRow | None]] = []
+    columns: dict[str, dict[str, Cell]] = {}  # of each task, its cells by method
+    name = ""
     for row in table.rows:
-        if row.role == "published-below":
-            pairs[-1] = (pairs[-1][0], row)
-        else:
-            pairs.append((row, None))
-    rows = []
-    for method in table.columns[1:]:
-        cells = {"method": Cell(method)}
-        for number, (own, published) in enumerate(pairs, 1):
-            cell = own.cells[method]
-            if with_paper and published is not None and published.cells[method].value is not None:
-                cell = replace(cell, note=f" ({published.cells[method]})")
-            cells[str(own.cells["task"]) if use_task_names else f"({number})"] = cell
-        rows.append(TableRow(cells))
-    return ResultTable(tuple(rows))
+        if row.role != "published-below":
+            name = str(row.cells["task"]) if use_task_names else f"({len(columns) + 1})"
+            columns[name] = dict(row.cells)
+        elif with_paper:
+            for method, cell in row.cells.items():
+                if cell.value is not None:
+                    columns[name][method] = replace(columns[name][method], note=f" ({cell})")
+    return ResultTable.of(
+        {"method": method, **{name: cells[method] for name, cells in columns.items()}}
+        for method in table.columns[1:]
+    )
 
 
 def build_detail_table(
@@ -83,23 +76,21 @@ def build_detail_table(
     empty: dict[str, CellValue] = {n: None for row in results for n in _extra_metric_cells([row])}
     lines: list[dict[str, CellValue]] = []
     for line in summarize_results(results):
-        method_results = [
-            r for r in results if (r.task, r.method) == (line["task"], line["method"])
-        ]
-        means = _mean_by_method(results, line["task"])
+        task, method = line["task"], line["method"]
+        own = [row for row in results if (row.task, row.method) == (task, method)]
         lines.append(
             {
-                "task": title_by_task[line["task"]],
-                "method": titles[line["method"]],
+                "task": title_by_task[task],
+                "method": titles[method],
                 "seeds": line["seeds"],
-                "source": percent(mean(row.source_score for row in method_results)),
+                "source": percent(mean(row.source_score for row in own)),
                 "target": percent(line["target_score_mean"]),
                 "std": percent(line["target_score_std"]) if line["seeds"] > 1 else None,
                 "worst seed": percent(line["target_score_worst"]),
-                **_gain_cells(line["method"], means, _role_by_method(results)),
+                **_gain_cells(method, _mean_by_method(results, task), _oracles(results)),
                 **empty,
-                **_extra_metric_cells(method_results),
-                "seconds": Cell(mean(row.seconds for row in method_results), ".0f"),
+                **_extra_metric_cells(own),
+                "seconds": Cell(mean(row.seconds for row in own), ".0f"),
             }
         )
     return ResultTable.of(lines)
@@ -109,57 +100,46 @@ def summarize_categorical_wins(
     results: Sequence[RunResult], tasks: Sequence[TaskRecord], titles: Mapping[str, str]
 ) -> list[str]:
     """A sentence for each task in which a categorical method has the best mean."""
+    categorical = {row.method for row in results if row.role == Role.CATEGORICAL}
     sentences = []
     for task in tasks:
-        role_by_method = _role_by_method(results)
         means = _mean_by_method(results, task.name)
-        contenders = [m for m in means if role_by_method[m] != Role.ORACLE]
+        contenders = [method for method in means if method not in _oracles(results)]
         best = max(contenders, key=means.__getitem__, default="")
-        if role_by_method.get(best) == Role.CATEGORICAL:
-            sentence = f"the best is {titles[best]}, which takes domains for categories"
-            sentences.append(f"{task.title}: {sentence}.")
+        if best in categorical:
+            words = f"the best is {titles[best]}, which takes domains for categories"
+            sentences.append(f"{task.title}: {words}.")
     return sentences
 
 
-def _role_by_method(results: Sequence[RunResult]) -> dict[str, str]:
-    return {row.method: row.role for row in results}
+def _oracles(results: Sequence[RunResult]) -> set[str]:
+    return {row.method for row in results if row.role == Role.ORACLE}
 
 
 def _mean_by_method(results: Sequence[RunResult], task: str) -> dict[str, float]:
     """Each method's mean target accuracy in the task."""
-    return {
-        line["method"]: line["target_score_mean"]
-        for line in summarize_results(row for row in results if row.task == task)
-    }
+    lines = summarize_results(row for row in results if row.task == task)
+    return {line["method"]: line["target_score_mean"] for line in lines}
 
 
-def _gain_cells(
-    method: str, means: Mapping[str, float], role_by_method: Mapping[str, str]
-) -> dict[str, CellValue]:
+def _gain_cells(method: str, means: Mapping[str, float], oracles: set[str]) -> dict[str, CellValue]:
     """The gain over Source-Only, and which share of the oracle's that is."""
     base = means.get(REFERENCE_METHOD)
-    top = max((means[m] for m in means if role_by_method[m] == Role.ORACLE), default=None)
     if base is None or method == REFERENCE_METHOD:
         return {"gain": None, "of the gap": None}
-    gain = means[method] - base
-    share = gain / (top - base) if top is not None and top > base else None
+    gain, top = means[method] - base, max((means[m] for m in means if m in oracles), default=base)
+    share = gain / (top - base) if top > base else None
     return {"gain": percent(gain, "+"), "of the gap": Cell(share, ".0%")}
 
 
 def _extra_metric_cells(results: Sequence[RunResult]) -> dict[str, CellValue]:
     """The mean of each figure beside the score; shares by class in per cent."""
-    metric_dicts: list[dict[str, Any]] = [row.extra_metrics for row in results if row.extra_metrics]
+    metrics = [row.extra_metrics for row in results if row.extra_metrics]
     cells: dict[str, CellValue] = {}
-    for name, first in metric_dicts[0].items() if metric_dicts else ():
+    for name, first in metrics[0].items() if metrics else ():
         if isinstance(first, dict):
-            cells |= {
-                each: percent(mean(one[name][each] for one in metric_dicts)) for each in first
-            }
-        else:
-            cells[name] = _number_cell(mean(one[name] for one in metric_dicts))
+            cells |= {key: percent(mean(one[name][key] for one in metrics)) for key in first}
+        else:  # two decimals, or one digit of what would vanish in them
+            number = mean(one[name] for one in metrics)
+            cells[name] = Cell(number, ".2f" if abs(number) >= 0.1 else ".1g")
     return cells
-
-
-def _number_cell(number: float) -> Cell:
-    """Two decimals, or one digit of what would vanish in them."""
-    return Cell(number, ".2f" if abs(number) >= 0.1 else ".1g")

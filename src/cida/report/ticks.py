@@ -1,30 +1,12 @@
-"""Numbers and dates along an axis."""
+"""Numbers along an axis: which, and how they are written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
-import numpy as np
-
-from cida.runs.snapshot import Snapshot
-from cida.spaces import Periodic
-
-__all__ = [
-    "axis_name",
-    "choose_ticks",
-    "first_index_column",
-    "format_edges",
-    "format_number",
-    "index_formatter",
-    "periodic_ticks",
-]
-
-Array = np.ndarray[Any, Any]
-UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+__all__ = ["choose_ticks", "format_edges", "format_number"]
 
 
 def choose_ticks(low: float, high: float, max_ticks: int) -> list[float]:
@@ -38,10 +20,8 @@ def choose_ticks(low: float, high: float, max_ticks: int) -> list[float]:
         return [low]
     power = 10.0 ** math.floor(math.log10(extent / max_ticks))
     for step in (1, 2, 2.5, 5, 10, 20, 25, 50, 100):
-        first, last = (
-            math.ceil(low / (step * power) - 1e-9),
-            math.floor(high / (step * power) + 1e-9),
-        )
+        first = math.ceil(low / (step * power) - 1e-9)
+        last = math.floor(high / (step * power) + 1e-9)
         if 1 < last - first + 1 <= max_ticks:
             return [round(float(k * step * power), 12) for k in range(first, last + 1)]
     return [low, high]
@@ -84,41 +64,3 @@ def _format_digits(value: float, digits: int) -> str:
         text = f"{value:,.{decimals}f}"
         return text.rstrip("0").rstrip(".") if decimals else text
     return f"{value:.0f}" if abs(value) >= 1 and value.is_integer() else f"{value:.{digits}g}"
-
-
-def index_formatter(snapshot: Snapshot | None, column: int = 0) -> Callable[[float], str]:
-    """How values of an index column are written: dates as dates, unless they wrap round."""
-    if snapshot is None or column >= len(snapshot.is_date) or not snapshot.is_date[column]:
-        return format_number
-    return (
-        format_number
-        if isinstance(snapshot.space.column_spaces[column], Periodic)
-        else _format_date
-    )
-
-
-def first_index_column(snapshot: Snapshot) -> Array:
-    """The values of the first index column; on a circle within the first turn."""
-    first = snapshot.space.column_spaces[0]
-    u: Array = snapshot.u[:, 0]
-    return np.mod(u, first.period) if isinstance(first, Periodic) else u
-
-
-def periodic_ticks(snapshot: Snapshot | None, n_intervals: int) -> list[float] | None:
-    """Even parts of a turn, for an index that wraps round."""
-    first = snapshot.space.column_spaces[0] if snapshot is not None else None
-    if not isinstance(first, Periodic):
-        return None
-    return [first.period * k / n_intervals for k in range(n_intervals + 1)]
-
-
-def axis_name(snapshot: Snapshot | None, column: int = 0) -> str:
-    """The name of an index column."""
-    return "u" if snapshot is None else snapshot.index_names[column]
-
-
-def _format_date(days: float) -> str:
-    try:
-        return (UNIX_EPOCH + timedelta(days=days)).strftime("%Y-%m-%d")
-    except OverflowError:
-        return f"day {days:g}"

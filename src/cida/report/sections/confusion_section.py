@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 
-from cida.report.blocks import Section, render_details, render_note
-from cida.report.build import MethodView, TaskView
-from cida.report.charts import Chart, facet
-from cida.report.ticks import (
-    axis_name,
-    first_index_column,
-    format_edges,
-    format_number,
-    index_formatter,
-)
+from cida.report.blocks import Block, Figure, Html, Paragraph, Section, fold_others
+from cida.report.build import MethodView, Report, TaskView
+from cida.report.charts import Chart, element, facet, text_element
+from cida.report.index_axis import index_axis, index_period, index_values
+from cida.report.ticks import format_edges, format_number
 from cida.runs.result_table import Cell, CellValue, ResultTable
-from cida.runs.snapshot import Snapshot
-from cida.spaces import Periodic
 
 __all__ = ["build_confusion_section"]
 
 Array = np.ndarray[Any, Any]
 
-MAX_CONFUSION_CELLS = 8  # at most
+MAX_CONFUSION_CELLS = 8
 MEAN_ROWS_PER_CELL = 30  # of a cell on average, where there are that many
-MATRIX_SIDE_UNITS = 88.0  # of a matrix
-MAX_CLASSES_WITH_NUMBERS = 4  # classes, of which each share can be written out
 MAX_CONFUSION_CLASSES = 20
 MIN_LABELLED_ROWS = 20  # of which a truth is known, in all
-LABEL_MARGIN_UNITS = 42.0
+SIDE_UNITS, MARGIN_UNITS = 88.0, 42.0  # of a matrix, and of the names beside it
 MAX_MATRIX_PIXELS = 230  # pixels of a matrix, where there are few
-NUMBER_CSS_CLASSES = {
-    1: " large",
-    2: " large",
-    3: "",
-}  # how they are written, by how many classes there are
+NUMBER_STYLES = {1: " large", 2: " large", 3: "", 4: " small"}  # by classes; of more, no numbers
 
 
 @dataclass(frozen=True)
@@ -51,53 +37,49 @@ class _ConfusionCell:
     counts: Array
 
     @property
+    def n_rows(self) -> int:
+        return int(self.counts.sum())
+
+    @property
     def shares(self) -> Array:
         """Of each true class, the share predicted as each; NaN where it has no row."""
         rows = self.counts.sum(1, keepdims=True)
         return np.where(rows > 0, self.counts / np.maximum(rows, 1), np.nan)
 
 
-def build_confusion_section(task: TaskView, level: int) -> Section | None:
+def build_confusion_section(report: Report, task: TaskView) -> Section | None:
     """A strip of small matrices a method; nothing where there are no classes or no known truth."""
-    cells_by_method = {m.key: _cells(m) for m in task.methods}
-    methods = [method for method in task.methods if cells_by_method[method.key]]
-    snapshot = task.snapshot
-    if not methods or snapshot is None or snapshot.classes is None:
+    cells_by_key = {m.key: cells for m in task.methods if (cells := _cells(m))}
+    methods = [method for method in task.methods if method.key in cells_by_key]
+    if not methods or task.snapshot is None or task.snapshot.classes is None:
         return None
-    classes = snapshot.classes
-    format_edge = _edge_formatter(
-        [cell for m in methods for cell in cells_by_method[m.key]], snapshot
-    )
-    strips = {
-        m.key: [_matrix(cell, classes, format_edge) for cell in cells_by_method[m.key]]
-        for m in methods
-    }
-    parts = {m.key: _strip(m, strips[m.key], cells_by_method[m.key], level) for m in methods}
-    main = task.main_method if task.main_method in methods else methods[0]
-    rest = "".join(parts[m.key] for m in methods if m is not main)
-    name = axis_name(snapshot)
+    classes, axis = task.snapshot.classes, index_axis(task.snapshot)
+    format_edge = axis.format
+    if format_edge is format_number:
+        edges = [edge for cells in cells_by_key.values() for c in cells for edge in (c.lo, c.hi)]
+        format_edge = format_edges(edges).__getitem__
+    strips: dict[str, list[Block]] = {}
+    rows: list[tuple[str, Chart]] = []
+    lines: list[dict[str, CellValue]] = []
+    for method in methods:
+        cells = cells_by_key[method.key]
+        charts = [_matrix(cell, classes, format_edge) for cell in cells]
+        strips[method.key] = [_strip(method, charts, cells)]
+        strip = facet([("", chart) for chart in charts], MAX_CONFUSION_CELLS, method.title)
+        rows.append((method.title, strip))
+        for cell in cells:
+            lines += _lines(method, cell, classes, axis.name, format_edge)
     seeds = max(len(m.snapshots) for m in methods)
-    html = render_note(
-        f"Rows of a matrix are true classes, columns are predictions, both in the order "
-        f"{', '.join(classes)}; the stronger the colour, the larger the share of the "
-        "true class. On the diagonal is what is right. From the rows that are kept with the runs"
+    note = Paragraph(
+        "Rows of a matrix are true classes, columns are predictions, both in the order "
+        f"{', '.join(classes)}; the stronger the colour, the larger the share of the true class. "
+        "On the diagonal is what is right. From the rows that are kept with the runs"
         + (f", {seeds} seeds together." if seeds > 1 else ".")
     )
-    html += parts[main.key]
-    html += render_details(task.others_label(len(methods) - 1), rest)
-    rows = [
-        (m.title, facet([("", c) for c in strips[m.key]], MAX_CONFUSION_CELLS, m.title))
-        for m in methods
-    ]
-    facet_chart = facet(rows, 1, f"confusion along {name}")
-    table = ResultTable.of(
-        line
-        for m in methods
-        for line in _confusion_lines(m, cells_by_method[m.key], snapshot, format_edge)
-    )
-    return Section(
-        f"Confusion along {name}", html, {"confusion": facet_chart}, {"confusion": table}
-    )
+    title = f"Confusion along {axis.name}"
+    figures = {"confusion": facet(rows, 1, f"confusion along {axis.name}")}
+    tables = {"confusion": ResultTable.of(lines)}
+    return Section(title, [note, *fold_others(task, strips)], figures, tables)
 
 
 def _cells(method: MethodView) -> list[_ConfusionCell]:
@@ -105,150 +87,99 @@ def _cells(method: MethodView) -> list[_ConfusionCell]:
 
     They cover the rows whose truth is known, and end at the last of them before a gap.
     """
-    snapshots = [view for view in method.snapshots if view.classes is not None]
-    if not snapshots or len(snapshots[0].classes or ()) > MAX_CONFUSION_CLASSES:
+    classified = [view for view in method.snapshots if view.classes is not None]
+    n_classes = len(classified[0].classes or ()) if classified else 0
+    if not 0 < n_classes <= MAX_CONFUSION_CLASSES:
         return []
-    n_classes = len(snapshots[0].classes or ())
-    matching_snapshots = [view for view in snapshots if len(view.classes or ()) == n_classes]
-    u = np.concatenate([first_index_column(view) for view in matching_snapshots])
-    truth = np.concatenate([view.truth for view in matching_snapshots])
-    predicted = np.concatenate([view.predicted.argmax(1) for view in matching_snapshots])
+    snapshots = [view for view in classified if len(view.classes or ()) == n_classes]
+    truth = np.concatenate([view.truth for view in snapshots])
     is_labelled = np.isfinite(truth)
     if is_labelled.sum() < MIN_LABELLED_ROWS:
         return []
-    u, truth, predicted = u[is_labelled], truth[is_labelled].astype(int), predicted[is_labelled]
-    edges = _edges(u, snapshots[0])
-    cell_numbers = np.clip(np.digitize(u, edges) - 1, 0, len(edges) - 2)
-    is_occupied = np.bincount(cell_numbers, minlength=len(edges) - 1) > 0
-    circle = isinstance(snapshots[0].space.column_spaces[0], Periodic)
+    u = np.concatenate([index_values(view) for view in snapshots])[is_labelled]
+    predicted = np.concatenate([view.predicted.argmax(1) for view in snapshots])[is_labelled]
+    period = index_period(snapshots[0])
+    edges = _edges(u, period)
+    numbers = np.clip(np.digitize(u, edges) - 1, 0, len(edges) - 2)
+    counts = np.zeros((len(edges) - 1, n_classes, n_classes))
+    np.add.at(counts, (numbers, truth[is_labelled].astype(int), predicted), 1)
+    is_occupied = counts.any((1, 2))
     # A circle goes on at its start; the ends of a line are rows already.
-    occupied_around = (
-        [is_occupied[-1], *is_occupied, is_occupied[0]] if circle else [True, *is_occupied, True]
-    )
+    around = np.pad(is_occupied, 1, "wrap") if period else np.pad(is_occupied, 1, constant_values=1)
     cells = []
-    for number in np.flatnonzero(is_occupied):
-        rows = cell_numbers == number
-        lo = edges[number] if occupied_around[number] else u[rows].min()
-        hi = edges[number + 1] if occupied_around[number + 2] else u[rows].max()
-        counts = np.zeros((n_classes, n_classes))
-        np.add.at(counts, (truth[rows], predicted[rows]), 1)
-        cells.append(_ConfusionCell(float(lo), float(hi), counts))
+    for k in np.flatnonzero(is_occupied):
+        lo = edges[k] if around[k] else u[numbers == k].min()
+        hi = edges[k + 1] if around[k + 2] else u[numbers == k].max()
+        cells.append(_ConfusionCell(float(lo), float(hi), counts[k]))
     return cells
 
 
-def _edges(u: Array, snapshot: Snapshot) -> Array:
+def _edges(u: Array, period: float) -> Array:
     """Of even cells; on a circle they go all round."""
-    first = snapshot.space.column_spaces[0]
-    if isinstance(first, Periodic):
-        return np.linspace(0, first.period, MAX_CONFUSION_CELLS + 1)
-    low, high = float(u.min()), float(u.max())
+    if period:
+        return np.linspace(0, period, MAX_CONFUSION_CELLS + 1)
     values = np.unique(u)
     if len(values) <= MAX_CONFUSION_CELLS:  # each value of u is a cell of its own
-        middles = (values[1:] + values[:-1]) / 2
-        return np.concatenate([[low], middles, [high]])
+        return np.concatenate([values[:1], (values[1:] + values[:-1]) / 2, values[-1:]])
     count = min(MAX_CONFUSION_CELLS, max(2, len(u) // MEAN_ROWS_PER_CELL))
-    return np.linspace(low, high, count + 1)
-
-
-def _edge_formatter(cells: Sequence[_ConfusionCell], snapshot: Snapshot) -> Callable[[float], str]:
-    """How the edges of all these cells are written."""
-    formatter = index_formatter(snapshot)
-    if formatter is not format_number:
-        return formatter
-    return format_edges([edge for cell in cells for edge in (cell.lo, cell.hi)]).__getitem__
+    return np.linspace(values[0], values[-1], count + 1)
 
 
 def _matrix(
     cell: _ConfusionCell, classes: tuple[str, ...], format_edge: Callable[[float], str]
 ) -> Chart:
-    n_classes = len(classes)
-    size = MATRIX_SIDE_UNITS / n_classes
-    parts = [
-        f'<rect class="empty" x="{LABEL_MARGIN_UNITS:g}" y="0" width="{MATRIX_SIDE_UNITS:g}" '
-        f'height="{MATRIX_SIDE_UNITS:g}"/>'
-    ]
-    shares = cell.shares
-    for (row, column), share in np.ndenumerate(shares):
-        x, y = LABEL_MARGIN_UNITS + column * size, row * size
+    n_classes, size = len(classes), SIDE_UNITS / len(classes)
+    whole = {"x": MARGIN_UNITS, "y": 0.0, "width": SIDE_UNITS, "height": SIDE_UNITS}
+    parts = [element("rect", "empty", **whole)]
+    for (row, column), share in np.ndenumerate(cell.shares):
+        x, y = MARGIN_UNITS + column * size, row * size
         if share > 0.005:
-            parts.append(
-                f'<rect class="share" opacity="{share:.2f}" x="{x:.1f}" y="{y:.1f}" '
-                f'width="{size:.1f}" height="{size:.1f}"/>'
-            )
-        if n_classes <= MAX_CLASSES_WITH_NUMBERS and np.isfinite(share):
-            kind = f"{'on' if share > 0.5 else 'off'}{NUMBER_CSS_CLASSES.get(n_classes, ' small')}"
-            place = f'x="{x + size / 2:.1f}" y="{y + size / 2 + (5 if n_classes < 3 else 4):.1f}"'
-            parts.append(f'<text class="mid {kind}" {place}>{100 * share:.0f}</text>')
-    for row, name in enumerate(classes):
-        if n_classes <= 10:
-            short = name if len(name) < 6 else f"{name[:5]}…"
-            y = (row + 0.5) * size + 3
-            kind = "end small" if n_classes > 4 or len(name) > 5 else "end"
-            parts.append(
-                f'<text class="{kind}" x="{LABEL_MARGIN_UNITS - 4:g}" '
-                f'y="{y:.1f}">{escape(short)}</text>'
-            )
-    middle = LABEL_MARGIN_UNITS + MATRIX_SIDE_UNITS / 2
+            place = {"x": x, "y": y, "width": size, "height": size}
+            parts.append(element("rect", "share", opacity=f"{share:.2f}", **place))
+        if n_classes in NUMBER_STYLES and np.isfinite(share):
+            style = f"mid {'on' if share > 0.5 else 'off'}{NUMBER_STYLES[n_classes]}"
+            baseline = y + size / 2 + (5 if n_classes < 3 else 4)
+            parts.append(text_element(f"{100 * share:.0f}", x + size / 2, baseline, style))
+    for row, name in enumerate(classes if n_classes <= 10 else ()):
+        short = name if len(name) < 6 else f"{name[:5]}…"
+        style = "end small" if n_classes > 4 or len(name) > 5 else "end"
+        parts.append(text_element(short, MARGIN_UNITS - 4, (row + 0.5) * size + 3, style))
     lo, hi = format_edge(cell.lo), format_edge(cell.hi)
-    span = f"{lo} to {hi}" if lo != hi else lo
-    rows = int(cell.counts.sum())
-    parts.append(
-        f'<text class="mid strong" x="{middle:g}" '
-        f'y="{MATRIX_SIDE_UNITS + 14:g}">{escape(span)}</text>'
-    )
-    parts.append(
-        f'<text class="mid small" x="{middle:g}" y="{MATRIX_SIDE_UNITS + 26:g}">{rows:,} '
-        "rows</text>"
-    )
-    return Chart(
-        LABEL_MARGIN_UNITS + MATRIX_SIDE_UNITS + 2,
-        MATRIX_SIDE_UNITS + 30,
-        _label(cell, classes, span, rows),
-        "".join(parts),
-    )
-
-
-def _label(cell: _ConfusionCell, classes: tuple[str, ...], span: str, rows: int) -> str:
-    class_recalls = [
+    span, rows = f"{lo} to {hi}" if lo != hi else lo, f"{cell.n_rows:,} rows"
+    middle = MARGIN_UNITS + SIDE_UNITS / 2
+    parts.append(text_element(span, middle, SIDE_UNITS + 14, "mid strong"))
+    parts.append(text_element(rows, middle, SIDE_UNITS + 26, "mid small"))
+    recalls = [
         f"{name} {100 * share:.0f} %"
         for name, share in zip(classes, np.diag(cell.shares), strict=True)
         if np.isfinite(share)
     ]
-    return f"{span}, {rows:,} rows; right by class: {', '.join(class_recalls)}"
+    label = f"{span}, {rows}; right by class: {', '.join(recalls)}"
+    return Chart(MARGIN_UNITS + SIDE_UNITS + 2, SIDE_UNITS + 30, label, "".join(parts))
 
 
-def _strip(method: MethodView, charts: list[Chart], cells: list[_ConfusionCell], level: int) -> str:
-    rows = int(sum(cell.counts.sum() for cell in cells))
+def _strip(method: MethodView, charts: list[Chart], cells: list[_ConfusionCell]) -> Figure:
+    rows = sum(cell.n_rows for cell in cells)
     accuracy = sum(float(np.trace(cell.counts)) for cell in cells) / max(rows, 1)
-    matrices = "".join(chart.to_inline_svg() for chart in charts)
-    return (
-        f"<figure><h{level}>{escape(method.title)}</h{level}>"
-        f"<figcaption>{rows:,} rows, {100 * accuracy:.1f} % of them right</figcaption>"
-        "<div class='strip' "
-        f"style='max-width:{MAX_MATRIX_PIXELS * len(charts)}px'>{matrices}</div></figure>"
-    )
+    strip = Html("strip", {"charts": charts, "max_width": MAX_MATRIX_PIXELS * len(charts)})
+    return Figure(method.title, [strip], f"{rows:,} rows, {100 * accuracy:.1f} % of them right")
 
 
-def _confusion_lines(
+def _lines(
     method: MethodView,
-    cells: list[_ConfusionCell],
-    snapshot: Snapshot,
+    cell: _ConfusionCell,
+    classes: tuple[str, ...],
+    index_name: str,
     format_edge: Callable[[float], str],
 ) -> list[dict[str, CellValue]]:
     """Every count, for a file."""
-    name = axis_name(snapshot)
     return [
         {
             "method": method.title,
-            f"{name} from": Cell(cell.lo, display=format_edge(cell.lo)),
-            f"{name} to": Cell(cell.hi, display=format_edge(cell.hi)),
-            "true": snapshot.classes[row],
-            **{
-                f"as {said}": Cell(float(n), ".0f")
-                for said, n in zip(snapshot.classes, cell.counts[row], strict=True)
-            },
+            f"{index_name} from": Cell(cell.lo, display=format_edge(cell.lo)),
+            f"{index_name} to": Cell(cell.hi, display=format_edge(cell.hi)),
+            "true": name,
+            **{f"as {as_name}": Cell(n, ".0f") for as_name, n in zip(classes, counts, strict=True)},
         }
-        for cell in cells
-        for row in range(len(snapshot.classes or ()))
-        if snapshot.classes is not None
+        for name, counts in zip(classes, cell.counts.tolist(), strict=True)
     ]

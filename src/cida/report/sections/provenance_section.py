@@ -3,61 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from html import escape
+import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from cida.report.blocks import Section, render_details
-from cida.report.build import Chapter, MethodView
-from cida.report.runs import Run
-from cida.report.tables import render_html
+from cida.report.blocks import Block, Details, Html, Section, TableBlock
+from cida.report.build import Chapter
 from cida.runs.result_table import ResultTable
 
-__all__ = ["build_provenance_section", "list_provenance"]
+__all__ = ["build_provenance_section"]
 
-
-def list_provenance(chapter: Chapter) -> list[tuple[str, str]]:
-    """The facts that all runs of a chapter share, or the few values that there are."""
-    runs = chapter.runs
-    items = [
-        ("experiment", "" if chapter.has_user_tables else chapter.experiment),
-        ("preset", chapter.preset),
-        ("protocol", _protocol(chapter)),
-        ("runs", f"{len(runs)}, in {_runs_location(chapter)}"),
-        ("seeds", _join_unique(sorted({str(run.seed) for run in runs}, key=int))),
-        ("data fingerprint", _join_unique([run.record.data for run in runs])),
-        ("versions", _join_unique([_versions(run) for run in runs])),
-        ("threads", _join_unique([str(run.record.threads) for run in runs])),
-    ]
-    return [(name, value) for name, value in items if value]
+MAX_LISTED_VALUES = 6
+MAX_LISTED_COMMANDS = 3
 
 
 def build_provenance_section(chapter: Chapter) -> Section:
     """The command, the facts, and the recipe and command of each run."""
-    commands = _commands(chapter)
-    html = "".join(f"<pre><code>{escape(command)}</code></pre>" for command in commands)
-    items_html = "".join(
-        f"<dt>{escape(n)}</dt><dd>{escape(v)}</dd>" for n, v in list_provenance(chapter)
-    )
-    html += f"<dl class='facts'>{items_html}</dl>"
+    blocks: list[Block] = [
+        Html("commands", {"lines": _commands(chapter)}),
+        Html("facts", {"items": _facts(chapter)}),
+    ]
     differences = _differences(chapter)
     if differences is not None:
-        html += render_details(
-            "In what the recipes differ", render_html(differences, "Settings that differ")
-        )
-    html += render_details(
-        "Every run", render_html(_run_rows(chapter), "Every run and the command that repeats it")
-    )
-    recipes = {m.title: m.runs[0].settings for t in chapter.tasks for m in t.methods}
+        table = TableBlock(differences, "Settings that differ")
+        blocks.append(Details("In what the recipes differ", [table]))
+    runs = _run_rows(chapter)
+    run_table = TableBlock(runs, "Every run and the command that repeats it")
+    recipes = {method.title: method.runs[0].settings for method in chapter.methods}
     text = json.dumps(recipes, indent=2, ensure_ascii=False)
-    html += render_details("The recipes in full", f"<pre>{escape(text)}</pre>")
-    return Section("What was run, and how to repeat it", html, tables={"runs": _run_rows(chapter)})
+    blocks += [
+        Details("Every run", [run_table]),
+        Details("The recipes in full", [Html("preformatted", {"text": text})]),
+    ]
+    return Section("What was run, and how to repeat it", blocks, tables={"runs": runs})
 
 
-def _protocol(chapter: Chapter) -> str:
-    if chapter.manifest is not None and chapter.manifest.protocol:
-        return chapter.manifest.protocol
-    return chapter.protocol
+def _facts(chapter: Chapter) -> list[tuple[str, str]]:
+    """The facts that all runs of a chapter share, or the few values that there are."""
+    runs, manifest = chapter.runs, chapter.manifest
+    records = [run.record for run in runs]
+    versions = (", ".join(f"{n} {v}" for n, v in record.versions.items()) for record in records)
+    items = {
+        "experiment": chapter.experiment,
+        "preset": chapter.preset,
+        "protocol": (manifest.protocol if manifest is not None else "") or chapter.protocol,
+        "runs": f"{len(runs)}, in {_runs_location(chapter)}",
+        "seeds": _join_unique(map(str, sorted(record.seed for record in records))),
+        "data fingerprint": _join_unique(record.data for record in records),
+        "versions": _join_unique(versions),
+        "threads": _join_unique(str(record.threads) for record in records),
+    }
+    return [(name, value) for name, value in items.items() if value]
 
 
 def _commands(chapter: Chapter) -> list[str]:
@@ -65,45 +62,37 @@ def _commands(chapter: Chapter) -> list[str]:
     if chapter.manifest is not None and chapter.manifest.command:
         return [chapter.manifest.command]
     commands = list(dict.fromkeys(run.command for run in chapter.runs if run.command))
-    return commands if len(commands) <= 3 else []
+    return commands if len(commands) <= MAX_LISTED_COMMANDS else []
 
 
 def _runs_location(chapter: Chapter) -> str:
     """Where the runs are, as they were named."""
-    folders = [run.folder for run in chapter.runs]
+    folders = [run.folder.resolve() for run in chapter.runs]
     if len(folders) == 1:
-        return folders[0].resolve().name
-    common_parents = list(folders[0].resolve().parents)
-    for folder in folders[1:]:
-        common_parents = [parent for parent in common_parents if parent in folder.resolve().parents]
-    return common_parents[0].name or str(common_parents[0])
+        return folders[0].name
+    common = Path(os.path.commonpath([folder.parent for folder in folders]))
+    return common.name or str(common)
 
 
-def _join_unique(values: Sequence[str], max_values: int = 6) -> str:
-    unique_values = list(dict.fromkeys(value for value in values if value))
-    rest = f" and {len(unique_values) - max_values} more" if len(unique_values) > max_values else ""
-    return ", ".join(unique_values[:max_values]) + rest
-
-
-def _versions(run: Run) -> str:
-    return ", ".join(f"{name} {version}" for name, version in run.record.versions.items())
+def _join_unique(values: Iterable[str]) -> str:
+    unique = list(dict.fromkeys(filter(None, values)))
+    rest = len(unique) - MAX_LISTED_VALUES
+    return ", ".join(unique[:MAX_LISTED_VALUES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _differences(chapter: Chapter) -> ResultTable | None:
     """The settings that are not the same for all methods, a line a method."""
-    methods = [method for task in chapter.tasks for method in task.methods]
-    recipes: list[tuple[MethodView, dict[str, Any]]] = [(m, m.runs[0].settings) for m in methods]
-    names = list(dict.fromkeys(name for _, recipe in recipes for name in recipe))
-    absent = object()
-    differing_names = [n for n in names if len({_text(r.get(n, absent)) for _, r in recipes}) > 1]
-    if not differing_names:
+    recipes = [
+        {name: _text(value) for name, value in method.runs[0].settings.items()}
+        for method in chapter.methods
+    ]
+    names = dict.fromkeys(name for recipe in recipes for name in recipe)
+    differing = [name for name in names if len({recipe.get(name) for recipe in recipes}) > 1]
+    if not differing:
         return None
     return ResultTable.of(
-        {
-            "method": method.title,
-            **{n: _text(recipe[n]) if n in recipe else "" for n in differing_names},
-        }
-        for method, recipe in recipes
+        {"method": method.title, **{name: recipe.get(name, "") for name in differing}}
+        for method, recipe in zip(chapter.methods, recipes, strict=True)
     )
 
 
@@ -120,7 +109,6 @@ def _run_rows(chapter: Chapter) -> ResultTable:
             "data": run.record.data,
             "command": run.command,
         }
-        for task in chapter.tasks
-        for method in task.methods
+        for method in chapter.methods
         for run in method.runs
     )

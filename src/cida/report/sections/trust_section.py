@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,44 +12,40 @@ import numpy as np
 import torch
 
 from cida.certificate import Certificate, certify_or_decline
+from cida.doctor.diagnosis import Diagnosis, SkippedCheck
 from cida.report.blocks import (
+    Block,
+    Details,
+    Figure,
+    Html,
+    Legend,
+    Panels,
+    Paragraph,
     Section,
+    TableBlock,
+    TextList,
+    fold_others,
     panel_size,
-    render_details,
-    render_figure,
-    render_legend,
-    render_list,
-    render_note,
-    render_panels,
 )
-from cida.report.build import Chapter, MethodView, TaskView
-from cida.report.charts import Chart, Series, facet, line_chart
+from cida.report.build import Chapter, MethodView, Report, TaskView
+from cida.report.charts import Series, line_chart
+from cida.report.index_axis import index_axis, predicted_values
 from cida.report.runs import Run
-from cida.report.sections.accuracy_section import find_source_bands
-from cida.report.tables import render_html
-from cida.report.ticks import axis_name, index_formatter
 from cida.runs.result_table import Cell, CellValue, ResultTable, percent
 from cida.selection.expected_score import ExpectedScore
 
 __all__ = [
     "CertificateScope",
-    "Certificates",
     "build_certificate_section",
     "build_doctor_section",
     "build_expected_score_section",
     "certify_runs",
     "find_dependence",
     "format_mean_expected",
-    "run_certificate",
     "select_runs_to_certify",
 ]
 
-Array = np.ndarray[Any, Any]
 CertificateScope = Literal["every", "few", "none"]
-
-
-Certificates = Mapping[Path, Certificate]  # of the run in each folder
-
 
 # --- the certificate -----------------------------------------------------------------------------
 
@@ -59,34 +55,30 @@ def select_runs_to_certify(chapters: Sequence[Chapter], scope: CertificateScope)
 
     The few are the best method and the default, of a report of one task.
     """
-    tasks = [task for chapter in chapters for task in chapter.tasks if not chapter.has_user_tables]
+    tasks = [task for chapter in chapters for task in chapter.tasks if not task.is_user_table]
     if scope == "none" or (scope == "few" and len(tasks) > 1):
         return []
-    runs = []
-    for task in tasks:
-        for method in task.methods:
-            run = method.runs[0]
-            is_selected = scope == "every" or method is task.best_method or method.key == "default"
-            if is_selected and run.snapshot is not None and run.snapshot.z is not None:
-                runs.append(run)
-    return runs
+    runs = [
+        method.runs[0]
+        for task in tasks
+        for method in task.methods
+        if scope == "every" or method is task.best_method or method.key == "default"
+    ]
+    return [run for run in runs if run.snapshot is not None and run.snapshot.z is not None]
 
 
-def certify_runs(
-    runs: Sequence[Run], on_run: Callable[[Run], None] = lambda run: None
-) -> Certificates:
-    """The certificate of the rows that each run shows; ``watch`` hears of each."""
-    made = {}
+def certify_runs(runs: Sequence[Run], on_run: Callable[[Run], None]) -> dict[Path, Certificate]:
+    """The certificate of the rows that each run shows; ``on_run`` hears of each."""
+    certificates = {}
     for run in runs:
-        made[run.folder] = _certify_run(run)
+        view = run.snapshot
+        assert view is not None
+        assert view.z is not None
+        u, predicted, names = torch.from_numpy(view.u), predicted_values(view), view.index_names
+        made = certify_or_decline(view.space, view.z, u, predicted, index_names=names)
+        certificates[run.folder] = made
         on_run(run)
-    return made
-
-
-def run_certificate(run: Run, certificates: Certificates) -> Certificate | None:
-    """The certificate that was kept with a fit, or that was made for the report."""
-    fit = run.record.fit
-    return certificates.get(run.folder) if fit is None else fit.certificate
+    return certificates
 
 
 def find_dependence(certificate: Certificate | None) -> bool | None:
@@ -95,225 +87,158 @@ def find_dependence(certificate: Certificate | None) -> bool | None:
     return None if certificate is None else verdicts.get(certificate.verdict)
 
 
-def _certify_run(run: Run) -> Certificate:
-    snapshot = run.snapshot
-    assert snapshot is not None
-    assert snapshot.z is not None
-    predictions = (
-        snapshot.predicted[:, 0] if snapshot.classes is None else snapshot.predicted.argmax(1)
-    )
-    u, names = torch.from_numpy(snapshot.u), snapshot.index_names
-    return certify_or_decline(snapshot.space, snapshot.z, u, predictions, index_names=names)
-
-
-def build_certificate_section(
-    task: TaskView, certificates: Certificates, level: int
-) -> Section | None:
+def build_certificate_section(report: Report, task: TaskView) -> Section | None:
     """Does the encoding still tell u? The verdict of each method, and all that is behind it."""
-    optional = {m.key: run_certificate(m.runs[0], certificates) for m in task.methods}
-    found = {key: one for key, one in optional.items() if one is not None}
-    if not found:
+    parts: dict[str, list[Block]] = {}
+    titles: dict[bool | None, list[str]] = {}  # by whether a dependence was found
+    for method in task.methods:
+        certificate = report.certificate(method.runs[0])
+        if certificate is not None:
+            verdict, *sentences = certificate.summary()
+            whole = Details("The whole certificate", [TextList(sentences)] if sentences else [])
+            parts[method.key] = [Html("verdict", {"title": method.title, "text": verdict}), whole]
+            titles.setdefault(find_dependence(certificate), []).append(method.title)
+    if not parts:
         return None
-    tested = [m for m in task.methods if m.key in found]
-    main = task.main_method if task.main_method.key in found else tested[0]
-    sentences = {key: certificate.summary() for key, certificate in found.items()}
-    parts = {
-        m.key: f"<h{level}>{escape(m.title)}</h{level}>"
-        f"<p>{escape(sentences[m.key][0])}</p>"
-        + render_details("The whole certificate", render_list(sentences[m.key][1:]))
-        for m in tested
-    }
-    others = "".join(part for key, part in parts.items() if key != main.key)
-    without = [m.title for m in task.methods if m.key not in found]
-    note = (
-        f"Not looked at here: {', '.join(without)}; cida report looks at all that have an encoding."
-        if without
-        else ""
-    )
-    rows_note = (
-        ""
-        if task.methods[0].runs[0].is_user_table
-        else (
+    blocks: list[Block] = []
+    if not task.is_user_table:
+        note = (
             "By the rows of the first seed that are kept with the run, which may be ones it was "
             "trained on."
         )
-    )
-    html = (
-        render_note(rows_note)
-        + _render_verdicts(tested, found)
-        + parts[main.key]
-        + render_details(task.others_label(len(parts) - 1), others)
-        + render_note(note)
-    )
-    return Section("Does the encoding still tell the index?", html)
-
-
-def _render_verdicts(methods: Sequence[MethodView], found: Mapping[str, Certificate]) -> str:
-    """Of several methods, for which a dependence was found."""
-    dependent = [m.title for m in methods if find_dependence(found[m.key]) is True]
-    independent = [m.title for m in methods if find_dependence(found[m.key]) is False]
-    if len(dependent) + len(independent) < 2:
-        return ""
-    parts = [f"found: {', '.join(dependent)}"] if dependent else []
-    parts += [f"none found: {', '.join(independent)}"] if independent else []
-    return f"<p>A dependence on the index: {escape('; '.join(parts))}.</p>"
+        blocks.append(Paragraph(note))
+    found, not_found = titles.get(True, []), titles.get(False, [])
+    if len(found) + len(not_found) > 1:
+        groups = (("found", found), ("none found", not_found))
+        verdicts = "; ".join(f"{name}: {', '.join(group)}" for name, group in groups if group)
+        blocks.append(Paragraph(f"A dependence on the index: {verdicts}.", ""))
+    blocks += fold_others(task, parts)
+    without = ", ".join(m.title for m in task.methods if m.key not in parts)
+    if without:
+        note = f"Not looked at here: {without}; cida report looks at all that have an encoding."
+        blocks.append(Paragraph(note))
+    return Section("Does the encoding still tell the index?", blocks)
 
 
 # --- the doctor ----------------------------------------------------------------------------------
 
 
-def build_doctor_section(task: TaskView) -> Section | None:
+def build_doctor_section(report: Report, task: TaskView) -> Section | None:
     """What went wrong in training, and what to change."""
     lines: list[dict[str, CellValue]] = []
     faultless: list[str] = []
-    methods_by_check: dict[str, list[str]] = {}
+    skipped: dict[object, tuple[SkippedCheck, list[str]]] = {}  # and by which methods
     for method in task.methods:
-        fitted_runs = [(run, patient) for run in method.runs for patient in run.fitted_runs]
-        diagnoses = [
-            (run, finding) for run, patient in fitted_runs for finding in patient.diagnoses
-        ]
-        diagnoses_by_fault: dict[str, list[tuple[Run, Any]]] = {}
-        for run, finding in diagnoses:
-            diagnoses_by_fault.setdefault(finding.code, []).append((run, finding))
-        for fault, group in diagnoses_by_fault.items():
-            count = f"{len(group)} of {len(fitted_runs)}" if len(fitted_runs) > 1 else "yes"
-            first = group[0][1]
+        trainings = method.fitted_runs
+        by_code: dict[str, list[Diagnosis]] = {}
+        for diagnosis in (each for fitted in trainings for each in fitted.diagnoses):
+            by_code.setdefault(diagnosis.code, []).append(diagnosis)
+        for code, group in by_code.items():
+            count = f"{len(group)} of {len(trainings)}" if len(trainings) > 1 else "yes"
             lines.append(
                 {
                     "method": method.title,
-                    "fault": fault,
-                    "found": first.describe_evidence(),
-                    "what to change": first.describe_suggestion(),
+                    "fault": code,
+                    "found": group[0].describe_evidence(),
+                    "what to change": group[0].describe_suggestion(),
                     "trainings": count,
                 }
             )
-        skipped_checks = dict.fromkeys(
-            check.summary() for _, p in fitted_runs for check in p.skipped_checks
-        )
-        for sentence in skipped_checks:
-            methods_by_check.setdefault(sentence, []).append(method.title)
-        if fitted_runs and not diagnoses and not skipped_checks:
+        checks = {
+            (check.code, *sorted(check.evidence.items())): check
+            for fitted in trainings
+            for check in fitted.skipped_checks
+        }
+        for key, check in checks.items():
+            skipped.setdefault(key, (check, []))[1].append(method.title)
+        if trainings and not by_code and not checks:
             faultless.append(method.title)
-    if not (lines or faultless or methods_by_check):
+    if not (lines or faultless or skipped):
         return None
     table = ResultTable.of(lines)
-    html = render_html(table, "Faults by method; the words are the first one's") if lines else ""
+    caption = "Faults by method; the words are the first one's"
+    blocks: list[Block] = [TableBlock(table, caption)] if lines else []
     if faultless:
-        html += f"<p>No fault was found in the training of {escape(', '.join(faultless))}.</p>"
+        text = f"No fault was found in the training of {', '.join(faultless)}."
+        blocks.append(Paragraph(text, ""))
     skipped_lines = [
-        f"{', '.join(names)}, not judged: {words}" for words, names in methods_by_check.items()
+        f"{', '.join(titles)}, not judged: {check.summary()}" for check, titles in skipped.values()
     ]
-    html += render_list(skipped_lines, "soft")
-    return Section("What the doctor says", html, tables={"doctor": table} if lines else {})
+    blocks.append(TextList(skipped_lines, "soft"))
+    return Section("What the doctor says", blocks, tables={"doctor": table} if lines else {})
 
 
 # --- expected accuracy ---------------------------------------------------------------------------
 
 
-def build_expected_score_section(task: TaskView, level: int) -> Section | None:
+def build_expected_score_section(report: Report, task: TaskView) -> Section | None:
     """The accuracy to expect along u, with its interval, and the true one where it is known."""
-    methods = [m for m in task.methods if _expected_cells(m)]
+    cells_by_key = {m.key: cells for m in task.methods if (cells := _expected_cells(m))}
+    methods = [method for method in task.methods if method.key in cells_by_key]
     if not methods:
         return None
-    floor, size = _axis_floor(methods), panel_size(len(methods))
-    panels = [(m, _expected_panel(m, floor, size)) for m in methods]
-    html = render_note(
+    # The axis of all panels begins below the lowest that is drawn, at a tenth.
+    scores = [cell.low for cells in cells_by_key.values() for cell in cells]
+    scores += [cell["score"] for m in methods for row in m.results[:1] for cell in row.by_index]
+    floor = max(0.0, math.floor(10 * min(scores) - 0.1 + 1e-9) / 10)
+    note = (
         "Told without a label of the target, with the interval that it should lie in. A dashed "
         "line: farther from the source than any range that could be left out to check it; take it "
         f"for a guess. The axis begins at {100 * floor:.0f} %."
     )
-    has_scores = any(m.results for m, _ in panels)
-    legend_series = [Series("expected", [0], [0], "s2")]
-    if has_scores:
-        legend_series.append(Series("true", [0], [0], "s11"))
-    figures = [render_figure(c, m.title, _format_target_mean(m), level) for m, c in panels]
-    html += render_legend(legend_series) + render_panels(figures, is_wide=True)
-    titled_charts = [(m.title, c) for m, c in panels]
-    table = ResultTable.of(line for m, _ in panels for line in _expected_lines(m))
-    facet_chart = facet(titled_charts, 3, "expected accuracy along the index")
-    html += render_details("The same as a table", render_html(table, "Expected accuracy in %"))
-    return Section("Expected accuracy", html, {"expected": facet_chart}, {"expected": table})
+    legend = [Series("expected", [0], [0], "s2")]
+    legend += [Series("true", [0], [0], "s11")] if any(m.results for m in methods) else []
+    size = panel_size(len(methods))
+    figures = [_expected_figure(m, cells_by_key[m.key], floor, size) for m in methods]
+    panels = Panels(figures, is_wide=True)
+    table = ResultTable.of(
+        line for m in methods for line in _expected_lines(m, cells_by_key[m.key])
+    )
+    details = Details("The same as a table", [TableBlock(table, "Expected accuracy in %")])
+    blocks = [Paragraph(note), Legend(legend), panels, details]
+    files = {"expected": panels.to_chart("expected accuracy along the index")}
+    return Section("Expected accuracy", blocks, files, {"expected": table})
 
 
 def _expected_cells(method: MethodView) -> list[Any]:
-    snapshot = method.snapshots[0] if method.snapshots else None
-    cells = list(snapshot.expected) if snapshot is not None else []
+    """Those along an index of one number."""
+    cells = method.snapshots[0].expected if method.snapshots else ()
     return [cell for cell in cells if not isinstance(cell.lo, list)]
 
 
-def _axis_floor(methods: Sequence[MethodView]) -> float:
-    """Where the axis of all panels begins: below the lowest that is drawn, at a tenth."""
-    scores = [float(cell.low) for method in methods for cell in _expected_cells(method)]
-    scores += [float(c["score"]) for m in methods for row in m.results[:1] for c in row.by_index]
-    return max(0.0, math.floor(10 * min(scores) - 0.1 + 1e-9) / 10)
-
-
-def _expected_panel(method: MethodView, floor: float, size: tuple[float, float]) -> Chart:
-    cells = _expected_cells(method)
-    snapshot = method.snapshots[0]
-    x = [(cell.lo + cell.hi) / 2 for cell in cells]
-    score, low, high = ([getattr(c, name) for c in cells] for name in ("score", "low", "high"))
+def _expected_figure(
+    method: MethodView, cells: list[Any], floor: float, size: tuple[float, float]
+) -> Figure:
     series = []
-    for checked in (True, False):
-        cell_numbers = [k for k, cell in enumerate(cells) if cell.is_within_calibration is checked]
-        for stretch in _consecutive_groups(cell_numbers):
-            positions = stretch
-            if not checked and positions[0] > 0:
-                positions = [positions[0] - 1, *positions]  # the line goes on from what was checked
-            spread = ([low[k] for k in positions], [high[k] for k in positions])
-            centers, scores = [x[k] for k in positions], [score[k] for k in positions]
-            series.append(Series("expected", centers, scores, "s2", spread, dashed=not checked))
-    if method.results:
-        true_cells = method.results[0].by_index
-        centers = [(cell["lo"] + cell["hi"]) / 2 for cell in true_cells]
-        series.append(Series("true", centers, [cell["score"] for cell in true_cells], "s11 thin"))
-    u = snapshot.u[:, 0]
-    x_range = (float(u.min()), float(u.max()))
-    label = (
-        f"{method.title}: expected accuracy. {_format_target_mean(method)}; "
-        f"the axis begins at {100 * floor:.0f} %"
-    )
-    return line_chart(
-        series,
-        label,
-        axis_name(snapshot),
-        "accuracy",
-        (floor, 1),
-        find_source_bands(snapshot),
-        x_range,
-        size,
-        index_formatter(snapshot),
-        percent=True,
-    )
-
-
-def _consecutive_groups(numbers: Sequence[int]) -> list[list[int]]:
-    """Runs of numbers that follow each other."""
-    groups: list[list[int]] = []
-    for number in numbers:
-        if groups and number == groups[-1][-1] + 1:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return groups
-
-
-def _format_target_mean(method: MethodView) -> str:
-    return f"on the whole target {format_mean_expected(_expected_cells(method))}"
+    for is_checked in (True, False):
+        numbers = [k for k, cell in enumerate(cells) if cell.is_within_calibration is is_checked]
+        for _, group in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+            stretch = [number for _, number in group]
+            first = stretch[0] if is_checked else max(stretch[0] - 1, 0)
+            part = cells[first : stretch[-1] + 1]  # a guess goes on from what was checked
+            x = [(cell.lo + cell.hi) / 2 for cell in part]
+            spread = ([cell.low for cell in part], [cell.high for cell in part])
+            y = [cell.score for cell in part]
+            series.append(Series("expected", x, y, "s2", spread, dashed=not is_checked))
+    for row in method.results[:1]:
+        x = [(cell["lo"] + cell["hi"]) / 2 for cell in row.by_index]
+        series.append(Series("true", x, [cell["score"] for cell in row.by_index], "s11 thin"))
+    caption = f"on the whole target {format_mean_expected(cells)}"
+    label = f"{method.title}: expected accuracy. {caption}; the axis begins at {100 * floor:.0f} %"
+    axis = index_axis(method.snapshots[0])
+    chart = line_chart(series, label, axis, "accuracy", (floor, 1), size, percent=True)
+    return Figure(method.title, [chart], caption)
 
 
 def format_mean_expected(cells: Sequence[ExpectedScore]) -> str:
     """The mean over the target rows of what is expected, and of its interval."""
-    count = sum(cell.n for cell in cells)
-    score, low, high = (
-        100 * sum(cell.n * value for cell, value in zip(cells, values, strict=True)) / count
-        for values in zip(*((c.score, c.low, c.high) for c in cells), strict=True)
-    )
-    return f"{score:.0f} % ({low:.0f} to {high:.0f})"
+    values = [(cell.score, cell.low, cell.high) for cell in cells]
+    mean = 100 * np.average(values, axis=0, weights=[cell.n for cell in cells])
+    return f"{mean[0]:.0f} % ({mean[1]:.0f} to {mean[2]:.0f})"
 
 
-def _expected_lines(method: MethodView) -> list[dict[str, CellValue]]:
-    format_index = index_formatter(method.snapshots[0])
+def _expected_lines(method: MethodView, cells: Sequence[Any]) -> list[Mapping[str, CellValue]]:
+    format_index = index_axis(method.snapshots[0]).format
     return [
         {
             "method": method.title,
@@ -325,5 +250,5 @@ def _expected_lines(method: MethodView) -> list[dict[str, CellValue]]:
             "high": percent(cell.high),
             "checked": "yes" if cell.is_within_calibration else "no",
         }
-        for cell in _expected_cells(method)
+        for cell in cells
     ]
