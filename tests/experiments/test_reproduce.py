@@ -85,7 +85,7 @@ def test_the_table_has_a_row_a_method_with_its_accuracy(whole):
 
 def test_the_report_holds_the_figures_and_fetches_nothing(whole):
     page = (whole / "report.html").read_text()
-    images = re.findall(r"src='data:image/svg\+xml;base64,([^']*)'", page)
+    images = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', page)
     assert [b64decode(image) for image in images] == [
         (whole / f"{name}.svg").read_bytes() for name in ("figure", "accuracy")
     ]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from cida.certificate import Certificate
 from cida.methods import REFERENCE_METHOD
-from cida.report.notices import USER_TABLES_TEXT
 from cida.report.runs import Run
 from cida.report.theme import N_LINE_STYLES
 from cida.runs.fitted_run import FittedRun
@@ -18,7 +17,15 @@ from cida.runs.records import ExperimentText, Manifest, RunResult, TaskRecord
 from cida.runs.run_folder import RunFolder
 from cida.runs.snapshot import Snapshot
 
-__all__ = ["Chapter", "MethodView", "Report", "TaskView", "group_runs"]
+__all__ = ["Chapter", "MethodView", "ReportView", "TaskView", "group_runs"]
+
+USER_TABLES_TEXT = ExperimentText(
+    "Models of your own table",
+    "No target label was seen: how right a model is on the target nobody can say from the table "
+    "alone. What can be said without them is here.",
+    "held-out source: on source rows that were not trained on. expected: the accuracy to expect on "
+    "the target, told without its labels.",
+)
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,15 @@ class TaskView:
         adaptive_methods = (m for m in self.methods if m.runs[0].method != REFERENCE_METHOD)
         return self.best_method or next(adaptive_methods, self.methods[0])
 
+    def main_key(self, keys: Iterable[str]) -> str:
+        """Of the methods with these keys, the one to look at first."""
+        return self.main_method.key if self.main_method.key in keys else next(iter(keys))
+
+    def others_label(self, count: int) -> str:
+        """What is folded away, beside the one to look at first."""
+        noun = "run" if self.is_user_table else "method"
+        return f"The other {noun}" if count == 1 else f"The other {count} {noun}s"
+
 
 @dataclass(frozen=True)
 class Chapter:
@@ -153,7 +169,7 @@ class Chapter:
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportView:
     """All chapters, and the certificates that were made for them, by the folder of the run."""
 
     chapters: Sequence[Chapter]

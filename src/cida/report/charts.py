@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from cida.report.theme import COLORS, render_chart_css
 from cida.report.ticks import choose_ticks, format_number
@@ -56,11 +55,11 @@ class Chart:
     label: str
     body: str = field(repr=False)
 
-    def to_html(self, level: int = 0) -> Markup:
+    def __html__(self) -> str:
         """For the page, whose style colours it."""
-        box, label = f"0 0 {self.width:g} {self.height:g}", escape(self.label)
-        named = {"aria-label": label}
-        return Markup(element("svg", "chart", self.body, viewBox=box, role="img", **named))
+        words = {"role": "img", "aria-label": escape(self.label)}
+        box = f"0 0 {self.width:g} {self.height:g}"
+        return element("svg", "chart", self.body, viewBox=box, **words)
 
     def to_standalone_svg(self) -> str:
         """For a file of its own: in the light colours, which are written out."""

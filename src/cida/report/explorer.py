@@ -15,13 +15,7 @@ from cida.report.sections.encodings_section import project_principal_components
 from cida.report.theme import macro, read_static
 from cida.runs.snapshot import PlaneMap, RotatedImages, Snapshot
 
-__all__ = [
-    "build_explorer_data",
-    "render_assets",
-    "render_explorer",
-    "render_explorer_data",
-    "render_explorer_section",
-]
+__all__ = ["build_explorer_data", "render_assets", "render_explorer", "render_explorer_data"]
 
 Array = np.ndarray[Any, Any]
 JsonObject = dict[str, Any]
@@ -29,10 +23,6 @@ JsonObject = dict[str, Any]
 SCRIPTS = "numbers marching colours pictures digits dial pad slider legend panel explorer"
 MAX_INDEX_SLIDERS = 4  # of the index that have a slider
 MAX_CLASS_BARS = 10  # of classes; those beyond share one
-INTRODUCTION = (
-    "Move the index, or let it play. Bright rows are near it, and all figures are of the rows near "
-    "it, weighted by how near. The line on top of a panel is the same figure along the whole index."
-)
 N_RUNS_SHOWN_FIRST = 3  # runs at first
 MIN_GAP_SHARE = 0.04  # of the range: source rows that are closer have nothing between them
 MAX_ABS_LOG_ODDS = 30.0  # the largest log-odds on a plane
@@ -43,7 +33,8 @@ def render_explorer(snapshots: Mapping[str, Snapshot], shown_first: Sequence[str
     """The section for runs by their titles, whole in itself; nothing if there are no views."""
     if not snapshots:
         return ""
-    return render_explorer_section(render_explorer_data(snapshots, shown_first)) + render_assets()
+    data = render_explorer_data(snapshots, shown_first)
+    return macro("explorer", 2, "explorer", data) + render_assets()
 
 
 def render_explorer_data(snapshots: Mapping[str, Snapshot], shown_first: Sequence[str]) -> Markup:
@@ -51,11 +42,6 @@ def render_explorer_data(snapshots: Mapping[str, Snapshot], shown_first: Sequenc
     data = build_explorer_data(snapshots, shown_first)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))  # so that no name can end the script
-
-
-def render_explorer_section(data: Markup, anchor: str = "explorer", level: int = 2) -> Markup:
-    """One of several explorers of a page, which needs `render_assets` behind the last of them."""
-    return macro("explorer", level, anchor, INTRODUCTION, data)
 
 
 def render_assets() -> Markup:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from cida.report.blocks import Block, Figure, Html, Paragraph, Section, TextList, slugify
-from cida.report.build import Chapter, Report, TaskView, group_runs
+from cida.report.blocks import Html, Section, slugify
+from cida.report.build import Chapter, ReportView, TaskView, group_runs
 from cida.report.charts import Chart
-from cida.report.explorer import render_assets, render_explorer_data, render_explorer_section
-from cida.report.notices import SIMULATED_NOTICE
+from cida.report.explorer import render_assets, render_explorer_data
 from cida.report.runs import Run, RunCollection
 from cida.report.sections.accuracy_section import build_accuracy_section
 from cida.report.sections.confusion_section import build_confusion_section
@@ -67,7 +66,7 @@ def render_report(
     chapters = group_runs(runs)
     runs_to_certify = select_runs_to_certify(chapters, certificate_scope)
     on_start(len(runs_to_certify))
-    report = Report(chapters, certify_runs(runs_to_certify, on_certificate))
+    report = ReportView(chapters, certify_runs(runs_to_certify, on_certificate))
     builder = _PageBuilder(report)
     for chapter in chapters:
         builder.add_chapter(chapter)
@@ -80,7 +79,7 @@ def render_report(
         .render(
             generator=f"{GENERATOR} {__version__}",
             title=title or _title(chapters),
-            lead=macro("all", _lead(chapters, runs), 2),
+            lead=macro("page_lead", chapters, runs, _lead(chapters[0])),
             contents=[entry for entry in builder.contents if entry[0] <= max_level],
             colors=COLORS,
             chart_css=render_chart_css(),
@@ -95,7 +94,7 @@ def render_report(
 class _PageBuilder:
     """What is gathered while the page is written."""
 
-    report: Report
+    report: ReportView
     body: list[Markup] = field(default_factory=list)
     contents: list[tuple[int, str, str]] = field(default_factory=list)  # level, anchor, title
     figures: dict[str, Chart] = field(default_factory=dict)
@@ -114,10 +113,10 @@ class _PageBuilder:
         self.contents.append((level, name, title))
         return name
 
-    def add_heading(self, title: str, level: int, prefix: str, blocks: Sequence[Block]) -> None:
+    def add_heading(self, title: str, level: int, prefix: str, lead: Html) -> None:
         """The heading of a chapter or task, and what is said on all of it."""
-        self.body.append(macro("heading", title, level, self.add_anchor(title, level, prefix)))
-        self.body.append(macro("all", blocks, level))
+        anchor = self.add_anchor(title, level, prefix)
+        self.body.append(macro("titled", title, level, anchor, lead))
 
     def add(self, section: Section | None, level: int, prefix: str) -> None:
         """A section with its heading; ``prefix`` names the files of one task among several."""
@@ -133,15 +132,14 @@ class _PageBuilder:
         """All of a chapter, below a heading where it is one of several."""
         level, prefix = 2, ""
         if len(self.report.chapters) > 1:
-            self.add_heading(chapter.name, 2, "", _chapter_lead(chapter))
+            self.add_heading(chapter.name, 2, "", _lead(chapter))
             level, prefix = 3, chapter.name
         self.add(build_results_section(chapter), level, prefix)
         for task in chapter.tasks:
             if len(chapter.tasks) == 1:
                 self.add_task(task, level, prefix)
             else:
-                best = Html("lead", {"text": "", "task": task})
-                self.add_heading(task.title, level, prefix, [best])
+                self.add_heading(task.title, level, prefix, Html("lead", text="", task=task))
                 task_prefix = f"{prefix} {task.name.rpartition('/')[2]}".strip()
                 self.add_task(task, level + 1, task_prefix)
         self.add(_build_figures_section(chapter), level, prefix)
@@ -162,7 +160,15 @@ class _PageBuilder:
             build_encodings_section,
         ):
             self.add(build_section(self.report, task), level, prefix)
-        self.body.append(TextList(_missing_sections(task, has_explorer), "soft missing").to_html(0))
+        viewed = [(m.title, m.snapshots) for m in task.methods if m.snapshots]
+        missing = macro(
+            "missing_sections",
+            has_explorer=has_explorer,
+            without_snapshot=[m.title for m in task.methods if not m.snapshots],
+            without_encoding=[title for title, views in viewed if all(v.z is None for v in views)],
+            has_expected=any(view.expected for _, views in viewed for view in views),
+        )
+        self.body.append(missing)
 
     def add_explorer(self, task: TaskView, level: int, prefix: str) -> bool:
         """The explorer of a task; False if it has views and the page has no room for them."""
@@ -179,7 +185,7 @@ class _PageBuilder:
             return False
         self.explorer_chars += len(data)
         anchor = self.add_anchor("Explorer", level, prefix)
-        self.body.append(render_explorer_section(data, anchor, level))
+        self.body.append(macro("explorer", level, anchor, data))
         return True
 
 
@@ -190,21 +196,12 @@ def _title(chapters: Sequence[Chapter]) -> str:
     return f"cida: {name}{' and more' if len(chapters) > 1 else ''}"
 
 
-def _lead(chapters: Sequence[Chapter], runs: RunCollection) -> list[Block]:
-    """What all is about; with several chapters each says it for itself."""
-    skipped = [f"{f} is left out: it was cut short; run it again." for f in runs.incomplete_folders]
-    names = "; ".join(chapter.name for chapter in chapters)
-    summary = Paragraph(f"{len(runs)} runs side by side: {names}.", "lead")
-    blocks = _chapter_lead(chapters[0]) if len(chapters) == 1 else [summary]
-    return [*blocks, TextList(skipped, "notice")]
-
-
-def _chapter_lead(chapter: Chapter) -> list[Block]:
+def _lead(chapter: Chapter) -> Html:
+    """What the chapter is about, and what is to be known first."""
     task = chapter.tasks[0] if len(chapter.tasks) == 1 else None
-    notices = [SIMULATED_NOTICE] if chapter.is_simulated else []
-    notices += [line for run in chapter.runs for line in run.messages("warnings")]
-    lead = Html("lead", {"text": chapter.text.lead, "task": task})
-    return [lead, *(Paragraph(notice, "notice") for notice in notices)]
+    notices = [line for run in chapter.runs for line in run.messages("warnings")]
+    text, is_simulated = chapter.text.lead, chapter.is_simulated
+    return Html("lead", text=text, task=task, is_simulated=is_simulated, notices=notices)
 
 
 def _shown_first(task: TaskView) -> list[str]:
@@ -216,56 +213,31 @@ def _shown_first(task: TaskView) -> list[str]:
     return list(dict.fromkeys(m.title for m in candidates if m.snapshots))[:3]
 
 
-def _build_understood_section(report: Report, task: TaskView) -> Section | None:
+def _build_understood_section(report: ReportView, task: TaskView) -> Section | None:
     """What was understood of a user's table, and what training came to, by run."""
     runs = {method.title: method.runs[0] for method in task.methods}
     data = [run.messages("data") for run in runs.values()]
-    is_shared = all(lines == data[0] for lines in data)
-    blocks: list[Block] = [TextList(data[0])] if is_shared and data[0] else []
-    for title, run in runs.items():
-        lines = [*([] if is_shared else run.messages("data")), *run.messages("results")]
-        if lines:
-            blocks += [Html("bold", {"text": title})] if len(runs) > 1 else []
-            blocks.append(TextList(lines))
-    return Section("What it came to", blocks) if blocks else None
-
-
-def _missing_sections(task: TaskView, has_explorer: bool) -> list[str]:
-    """Which sections are not there, and why."""
-    sentences = []
-    if not has_explorer:
-        sentences.append("No room for another explorer: make a report of this task's runs alone.")
-    without_snapshot = ", ".join(m.title for m in task.methods if not m.snapshots)
-    if without_snapshot:
-        sentences.append(
-            f"Explorer, confusion, encodings and certificate are missing for {without_snapshot}: "
-            "these runs kept no view.safetensors; run them again to have them."
-        )
-    without_encoding = ", ".join(
-        m.title for m in task.methods if m.snapshots and all(v.z is None for v in m.snapshots)
-    )
-    if without_encoding:
-        sentences.append(f"{without_encoding}: these methods have no encoding to look at.")
-    if not any(view.expected for m in task.methods for view in m.snapshots):
-        sentences.append(
-            "No expected accuracy was kept with these runs: cida fit and cida reproduce --expected "
-            "make it, and in Python model.expected_score(X, y, domain_index=u)."
-        )
-    return sentences
+    shared = data[0] if all(lines == data[0] for lines in data) else []
+    lines_by_title = {
+        title: [*([] if shared else run.messages("data")), *run.messages("results")]
+        for title, run in runs.items()
+    }
+    if not shared and not any(lines_by_title.values()):
+        return None
+    block = Html("understood", shared=shared, lines_by_title=lines_by_title)
+    return Section("What it came to", [block])
 
 
 def _build_figures_section(chapter: Chapter) -> Section | None:
-    """Figures as images of their own, so that their styles do not meet the page's."""
     if chapter.manifest is None or chapter.folder is None:
         return None
-    blocks: list[Block] = [Paragraph(chapter.text.figures_note)]
-    for title, svg in chapter.manifest.read_figures(chapter.folder).items():
-        data = b64encode(svg.encode()).decode()
-        blocks.append(Figure(title, [Html("picture", {"title": title, "data": data})]))
-    return Section("Figures of the experiment", blocks) if len(blocks) > 1 else None
+    figures = chapter.manifest.read_figures(chapter.folder)
+    data = {title: b64encode(svg.encode()).decode() for title, svg in figures.items()}
+    block = Html("pictures", note=chapter.text.figures_note, data_by_title=data)
+    return Section("Figures of the experiment", [block]) if figures else None
 
 
-def _terminal_verdicts(report: Report) -> list[str]:
+def _terminal_verdicts(report: ReportView) -> list[str]:
     """The verdicts for a terminal: one line a method, and each fault once."""
     lines = []
     for task in (task for chapter in report.chapters for task in chapter.tasks):

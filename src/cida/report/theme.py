@@ -11,6 +11,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from cida.runs.result_table import ResultTable
+
 __all__ = ["COLORS", "N_LINE_STYLES", "index_color", "macro", "read_static", "render_chart_css"]
 
 N_LINE_STYLES = 12  # s0 ... s11: colours of lines, all at least 3:1 against the page
@@ -24,20 +26,21 @@ def read_static(name: str) -> Markup:
 @cache
 def templates() -> Environment:
     """The templates of reports; what they are given is escaped."""
-    return Environment(
-        loader=PackageLoader("cida.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.loader, made.undefined = PackageLoader("cida.report"), StrictUndefined
+    made.filters |= {"index_color": index_color, "text_columns": _text_columns}
+    return made
+
+
+def _text_columns(table: ResultTable) -> set[str]:
+    """The columns that have words in them."""
+    return {name for row in table.rows for name, cell in row.cells.items() if cell.is_text}
 
 
 def macro(name: str, /, *values: Any, **named_values: Any) -> Markup:
-    """What this macro of templates/blocks.html writes."""
-    written: Markup = getattr(templates().get_template("blocks.html").module, name)(
-        *values, **named_values
-    )
+    """What this macro of templates/sections.html writes."""
+    macros = templates().get_template("sections.html").module
+    written: Markup = getattr(macros, name)(*values, **named_values)
     return written
 
 

@@ -8,18 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.blocks import (
-    Block,
-    Details,
-    Figure,
-    Html,
-    Legend,
-    Panels,
-    Paragraph,
-    Section,
-    TableBlock,
-)
-from cida.report.build import MethodView, Report, TaskView
+from cida.report.blocks import Html, Panel, Section, facet_panels
+from cida.report.build import MethodView, ReportView, TaskView
 from cida.report.charts import IndexAxis, Series, line_chart
 from cida.report.index_axis import index_axis, periodic_axis
 from cida.report.sections.map_section import build_map_section
@@ -36,7 +26,7 @@ LARGE_CHART_SIZE = (820.0, 360.0)
 MAX_BANDED_LINES = 3  # that can be told apart with their bands in one chart
 
 
-def build_accuracy_section(report: Report, task: TaskView) -> Section | None:
+def build_accuracy_section(report: ReportView, task: TaskView) -> Section | None:
     """What each method is worth along u; nothing for runs that were not scored."""
     methods = [method for method in task.methods if method.results]
     cells = methods[0].results[0].by_index if methods else []
@@ -94,36 +84,34 @@ class _ScoreCurve:
 
 def _build_line_section(task: TaskView, curves: Sequence[_ScoreCurve]) -> Section:
     metric, axis = "R²" if task.is_regression else "accuracy", _axis(task)
-    title = f"{metric} against {axis.name}"
     y_range = (_axis_floor(min(float(curve.scores.min()) for curve in curves)), 1.0)
     series = [curve.series for curve in curves]
-    label = f"{title}. {'; '.join(curve.describe() for curve in curves)}."
+    words = "; ".join(curve.describe() for curve in curves)
+    label = f"{metric} against {axis.name}. {words}."
     wide_axis = periodic_axis(axis, task.snapshot, 8)
     options: dict[str, Any] = {"size": LARGE_CHART_SIZE, "percent": True, "show_names": True}
     chart = line_chart(series, label, wide_axis, metric, y_range, **options)
-    seeds = max(len(curve.scores) for curve in curves)
-    note = f"The mean in each cell along {axis.name}."
-    note += f" Bands run from the worst to the best of {seeds} seeds." if seeds > 1 else ""
-    note += " The source is shaded." if axis.bands else ""
-    legend = Legend(series, "Methods, to show or hide")
-    big_chart = Html("scroll_chart", {"chart": chart, "name": f"{title}, chart"})
+    figures, panels = {"accuracy": chart}, []
     # Bands of many lines hide each other: the page shows one at a time, and a file none.
-    is_crowded = len(curves) > MAX_BANDED_LINES
-    css_class = "big many" if is_crowded else "big"
-    blocks: list[Block] = [Paragraph(note), Figure("", [legend, big_chart], css_class=css_class)]
-    figures = {"accuracy": chart}
-    if is_crowded:
+    if len(curves) > MAX_BANDED_LINES:
         plain = [replace(line, spread=None) for line in series]
         figures["accuracy"] = line_chart(plain, label, wide_axis, metric, y_range, **options)
         small_axis = periodic_axis(axis, task.snapshot, 4)
-        panels = Panels([_panel(curve, curves[0], small_axis, y_range) for curve in curves])
-        blocks.append(Details("One method at a time", [panels], is_open=True))
-        figures["accuracy-by-method"] = panels.to_chart(f"{metric} of each method")
+        panels = [_panel(curve, curves[0], small_axis, y_range) for curve in curves]
+        figures["accuracy-by-method"] = facet_panels(panels, f"{metric} of each method")
     table = _score_table(curves, axis)
-    caption = f"{metric} in % along {axis.name}"
-    blocks.append(Details("The same as a table", [TableBlock(table, caption)]))
+    block = Html(
+        "accuracy",
+        axis=axis,
+        metric=metric,
+        seeds=max(len(curve.scores) for curve in curves),
+        series=series,
+        chart=chart,
+        panels=panels,
+        scores=table,
+    )
     title = f"{metric.capitalize()} along {axis.name}"
-    return Section(title, blocks, figures, {"accuracy": table})
+    return Section(title, [block], figures, {"accuracy": table})
 
 
 def _axis(task: TaskView) -> IndexAxis:
@@ -143,7 +131,7 @@ def _axis_floor(min_score: float) -> float:
 
 def _panel(
     curve: _ScoreCurve, baseline: _ScoreCurve, axis: IndexAxis, y_range: tuple[float, float]
-) -> Figure:
+) -> Panel:
     """A method alone, above the first one's line for comparison."""
     series = [replace(curve.series, key="")]
     if curve is not baseline:
@@ -151,7 +139,7 @@ def _panel(
         series.insert(0, replace(baseline.series, style=faint, spread=None, key=""))
     label = f"{curve.describe()}."
     chart = line_chart(series, label, axis, "", y_range, (300, 180), percent=True)
-    return Figure(curve.method.title, [chart], curve.method.target_score_text)
+    return Panel(curve.method.title, chart, curve.method.target_score_text)
 
 
 def _score_table(curves: Sequence[_ScoreCurve], axis: IndexAxis) -> ResultTable:

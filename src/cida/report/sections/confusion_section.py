@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.blocks import Block, Figure, Html, Paragraph, Section, fold_others
-from cida.report.build import MethodView, Report, TaskView
+from cida.report.blocks import Html, Section
+from cida.report.build import MethodView, ReportView, TaskView
 from cida.report.charts import Chart, element, facet, text_element
 from cida.report.index_axis import index_axis, index_period, index_values
 from cida.report.ticks import format_edges, format_number
@@ -24,7 +24,6 @@ MEAN_ROWS_PER_CELL = 30  # of a cell on average, where there are that many
 MAX_CONFUSION_CLASSES = 20
 MIN_LABELLED_ROWS = 20  # of which a truth is known, in all
 SIDE_UNITS, MARGIN_UNITS = 88.0, 42.0  # of a matrix, and of the names beside it
-MAX_MATRIX_PIXELS = 230  # pixels of a matrix, where there are few
 NUMBER_STYLES = {1: " large", 2: " large", 3: "", 4: " small"}  # by classes; of more, no numbers
 
 
@@ -47,7 +46,7 @@ class _ConfusionCell:
         return np.where(rows > 0, self.counts / np.maximum(rows, 1), np.nan)
 
 
-def build_confusion_section(report: Report, task: TaskView) -> Section | None:
+def build_confusion_section(report: ReportView, task: TaskView) -> Section | None:
     """A strip of small matrices a method; nothing where there are no classes or no known truth."""
     cells_by_key = {m.key: cells for m in task.methods if (cells := _cells(m))}
     methods = [method for method in task.methods if method.key in cells_by_key]
@@ -58,28 +57,28 @@ def build_confusion_section(report: Report, task: TaskView) -> Section | None:
     if format_edge is format_number:
         edges = [edge for cells in cells_by_key.values() for c in cells for edge in (c.lo, c.hi)]
         format_edge = format_edges(edges).__getitem__
-    strips: dict[str, list[Block]] = {}
-    rows: list[tuple[str, Chart]] = []
+    strips: dict[str, dict[str, Any]] = {}
     lines: list[dict[str, CellValue]] = []
     for method in methods:
         cells = cells_by_key[method.key]
-        charts = [_matrix(cell, classes, format_edge) for cell in cells]
-        strips[method.key] = [_strip(method, charts, cells)]
-        strip = facet([("", chart) for chart in charts], MAX_CONFUSION_CELLS, method.title)
-        rows.append((method.title, strip))
+        rows = sum(cell.n_rows for cell in cells)
+        accuracy = sum(float(np.trace(cell.counts)) for cell in cells) / max(rows, 1)
+        strips[method.key] = {
+            "title": method.title,
+            "caption": f"{rows:,} rows, {100 * accuracy:.1f} % of them right",
+            "charts": [_matrix(cell, classes, format_edge) for cell in cells],
+        }
         for cell in cells:
             lines += _lines(method, cell, classes, axis.name, format_edge)
+    charts = []
+    for strip in strips.values():
+        matrices = [("", chart) for chart in strip["charts"]]
+        charts.append((strip["title"], facet(matrices, MAX_CONFUSION_CELLS, strip["title"])))
     seeds = max(len(m.snapshots) for m in methods)
-    note = Paragraph(
-        "Rows of a matrix are true classes, columns are predictions, both in the order "
-        f"{', '.join(classes)}; the stronger the colour, the larger the share of the true class. "
-        "On the diagonal is what is right. From the rows that are kept with the runs"
-        + (f", {seeds} seeds together." if seeds > 1 else ".")
-    )
-    title = f"Confusion along {axis.name}"
-    figures = {"confusion": facet(rows, 1, f"confusion along {axis.name}")}
+    block = Html("confusion", task=task, classes=classes, seeds=seeds, strips=strips)
+    figures = {"confusion": facet(charts, 1, f"confusion along {axis.name}")}
     tables = {"confusion": ResultTable.of(lines)}
-    return Section(title, [note, *fold_others(task, strips)], figures, tables)
+    return Section(f"Confusion along {axis.name}", [block], figures, tables)
 
 
 def _cells(method: MethodView) -> list[_ConfusionCell]:
@@ -156,13 +155,6 @@ def _matrix(
     ]
     label = f"{span}, {rows}; right by class: {', '.join(recalls)}"
     return Chart(MARGIN_UNITS + SIDE_UNITS + 2, SIDE_UNITS + 30, label, "".join(parts))
-
-
-def _strip(method: MethodView, charts: list[Chart], cells: list[_ConfusionCell]) -> Figure:
-    rows = sum(cell.n_rows for cell in cells)
-    accuracy = sum(float(np.trace(cell.counts)) for cell in cells) / max(rows, 1)
-    strip = Html("strip", {"charts": charts, "max_width": MAX_MATRIX_PIXELS * len(charts)})
-    return Figure(method.title, [strip], f"{rows:,} rows, {100 * accuracy:.1f} % of them right")
 
 
 def _lines(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from cida.indexing import evenly_spaced
-from cida.report.blocks import Block, Figure, Html, Paragraph, Section, color_ramp, fold_others
-from cida.report.build import MethodView, Report, TaskView
-from cida.report.charts import Chart, Marks, facet, scatter_chart
+from cida.report.blocks import Html, Section
+from cida.report.build import MethodView, ReportView, TaskView
+from cida.report.charts import Marks, facet, scatter_chart
 from cida.report.index_axis import index_axis, index_values, predicted_values
 from cida.report.theme import index_color
 from cida.report.ticks import format_number
@@ -26,26 +26,24 @@ SCATTER_SIZE_UNITS = (300.0, 220.0)
 CLASS_STYLES = (5, 4, 3, 1, 2, 7, 9, 10, 8, 6, 0)  # red and blue first, as the toy worlds have them
 
 
-def build_encodings_section(report: Report, task: TaskView) -> Section | None:
+def build_encodings_section(report: ReportView, task: TaskView) -> Section | None:
     """Two panels a method; nothing for methods that have no encoding."""
-    figures: dict[str, list[Block]] = {}
-    charts: list[tuple[str, Chart]] = []
+    figures: dict[str, dict[str, Any]] = {}
     for method in task.methods:
         snapshot = method.snapshots[0] if method.snapshots else None
         if snapshot is not None and snapshot.z is not None and len(snapshot.z) > 2:
-            points, shares = project_principal_components(snapshot.z)
-            by_u, by_prediction = _charts(method, snapshot, points)
-            figures[method.key] = [_figure(method, snapshot, shares, by_u, by_prediction)]
-            charts.append((f"{method.title}, by {snapshot.index_names[0]}", by_u))
-            charts.append((f"{method.title}, by prediction", by_prediction))
+            figures[method.key] = {"title": method.title, **_figure(method, snapshot, snapshot.z)}
     if not figures or task.snapshot is None:
         return None
-    note = Paragraph(
-        f"Up to {MAX_SCATTER_POINTS} rows of the first seed. Where the encoding keeps nothing of "
-        f"{task.snapshot.index_names[0]}, all its colours lie everywhere."
-    )
+    name = task.snapshot.index_names[0]
+    charts = [
+        (f"{figure['title']}, by {words}", figure[key])
+        for figure in figures.values()
+        for key, words in (("by_u", name), ("by_prediction", "prediction"))
+    ]
     files = {"encodings": facet(charts, 2, "encodings")}
-    return Section("Encodings", [note, *fold_others(task, figures)], files)
+    block = Html("encodings", task=task, max_points=MAX_SCATTER_POINTS, figures=figures)
+    return Section("Encodings", [block], files)
 
 
 def project_principal_components(z: Array) -> tuple[Array, Array]:
@@ -64,26 +62,31 @@ def project_principal_components(z: Array) -> tuple[Array, Array]:
     return points, shares
 
 
-def _charts(method: MethodView, snapshot: Snapshot, points: Array) -> tuple[Chart, Chart]:
+def _figure(method: MethodView, snapshot: Snapshot, z: Array) -> dict[str, Any]:
+    """Both charts, and what is to be known of their points and colours."""
+    points, shares = project_principal_components(z)
     sample = evenly_spaced(len(points), MAX_SCATTER_POINTS).numpy()
     x, y = points[sample].T
-    by_u = _marks_by_share(x, y, index_values(snapshot), sample)
-    values = predicted_values(snapshot)
+    axis, values = index_axis(snapshot), predicted_values(snapshot)
     if snapshot.classes is None:
-        by_prediction = _marks_by_share(x, y, values, sample)
+        marks, names = _marks_by_share(x, y, values, sample), []
+        ends = [f"predicted {format_number(float(end))}" for end in (values.min(), values.max())]
     else:
-        codes = np.minimum(values[sample], MAX_COLORED_CLASSES)
-        by_prediction = [
-            Marks(x[codes == k], y[codes == k], _class_style(k)) for k in np.unique(codes)
-        ]
-    labels = (
-        f"{method.title}: encodings coloured by {snapshot.index_names[0]}",
-        f"{method.title}: the same encodings coloured by what is predicted",
-    )
-    return (
-        scatter_chart(by_u, labels[0], SCATTER_SIZE_UNITS),
-        scatter_chart(by_prediction, labels[1], SCATTER_SIZE_UNITS),
-    )
+        codes, ends = np.minimum(values[sample], MAX_COLORED_CLASSES), []
+        marks = [Marks(x[codes == k], y[codes == k], _class_style(k)) for k in np.unique(codes)]
+        names = [*snapshot.classes[:MAX_COLORED_CLASSES], "others"][: len(snapshot.classes)]
+    by_u = _marks_by_share(x, y, index_values(snapshot), sample)
+    label = f"{method.title}: encodings coloured by {axis.name}"
+    predicted_label = f"{method.title}: the same encodings coloured by what is predicted"
+    return {
+        "width": z.shape[1],
+        "shares": shares,
+        "by_u": scatter_chart(by_u, label, SCATTER_SIZE_UNITS),
+        "by_prediction": scatter_chart(marks, predicted_label, SCATTER_SIZE_UNITS),
+        "index_ends": [f"{axis.name} = {axis.format(end)}" for end in axis.ends or ()],
+        "predicted_ends": ends,
+        "class_styles": [(name, _class_style(code)) for code, name in enumerate(names)],
+    }
 
 
 def _marks_by_share(x: Array, y: Array, values: Array, sample: Array) -> list[Marks]:
@@ -99,25 +102,3 @@ def _marks_by_share(x: Array, y: Array, values: Array, sample: Array) -> list[Ma
 
 def _class_style(code: int) -> str:
     return f"s{CLASS_STYLES[code % len(CLASS_STYLES)]}"
-
-
-def _figure(
-    method: MethodView, snapshot: Snapshot, shares: Array, by_u: Chart, by_prediction: Chart
-) -> Figure:
-    assert snapshot.z is not None
-    caption = (
-        f"{snapshot.z.shape[1]} columns; the two components hold {100 * shares[0]:.0f} % and "
-        f"{100 * shares[1]:.0f} % of the variance"
-    )
-    axis = index_axis(snapshot)
-    ends = [f"{axis.name} = {axis.format(end)}" for end in axis.ends or ()]
-    if snapshot.classes is None:
-        values = predicted_values(snapshot)
-        extremes = (float(values.min()), float(values.max()))
-        legend = color_ramp(*(f"predicted {format_number(value)}" for value in extremes))
-    else:
-        names = [*snapshot.classes[:MAX_COLORED_CLASSES], "others"][: len(snapshot.classes)]
-        styles = [(name, _class_style(code)) for code, name in enumerate(names)]
-        legend = Html("class_legend", {"styles": styles})
-    pair = {"left": [by_u, color_ramp(*ends)], "right": [by_prediction, legend]}
-    return Figure(method.title, [Html("pair", pair)], caption)

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from cida.report.blocks import Figure, Legend, Panels, Paragraph, Section, panel_size
-from cida.report.build import MethodView, Report, TaskView
+from cida.report.blocks import Html, Panel, Section, facet_panels, panel_size
+from cida.report.build import MethodView, ReportView, TaskView
 from cida.report.charts import Chart, IndexAxis, Series, line_chart
 from cida.training import Event
 
 __all__ = ["build_losses_section"]
 
 MAX_LINE_POINTS = 80
-NOTE = (
-    "The ceiling is the loss of the best guess that ignores the encoding. A discriminator that "
-    "plays well cannot be pushed above it; at it, nothing about u is left for it to read."
-)
 
 
-def build_losses_section(report: Report, task: TaskView) -> Section | None:
+def build_losses_section(report: ReportView, task: TaskView) -> Section | None:
     """A panel a method that plays against something with a ceiling; all seeds in it."""
     histories = {m.key: _histories(m) for m in task.methods}
     size = panel_size(sum(map(bool, histories.values())))
-    figures = []
+    panels = []
     for method in task.methods:
         gap = _describe_final_gap(histories[method.key])
         chart = _chart(f"{method.title}: ", histories[method.key], gap, size)
-        figures += [Figure(method.title, [chart], gap)] if chart is not None else []
-    if not figures:
+        panels += [Panel(method.title, chart, gap)] if chart is not None else []
+    if not panels:
         return None
     lines = [Series("loss", [0], [0], "s3"), Series("ceiling", [0], [0], "s0", dashed=True)]
-    panels = Panels(figures, is_wide=True)
-    files = {"losses": panels.to_chart("discriminator losses against their ceilings")}
-    return Section("Losses against their ceilings", [Paragraph(NOTE), Legend(lines), panels], files)
+    files = {"losses": facet_panels(panels, "discriminator losses against their ceilings")}
+    title = "Losses against their ceilings"
+    return Section(title, [Html("losses", series=lines, panels=panels)], files)
 
 
 def _histories(method: MethodView) -> list[list[Event]]:

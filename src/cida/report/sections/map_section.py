@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.blocks import Figure, Panels, Paragraph, Section, color_ramp
+from cida.report.blocks import Html, Panel, Section, facet_panels
 from cida.report.build import MethodView, TaskView
 from cida.report.charts import Chart, element, text_element
 from cida.report.index_axis import index_axis, predicted_values
@@ -35,20 +35,14 @@ def build_map_section(task: TaskView) -> Section | None:
     if task.is_regression:
         max_score = max(float(np.nanmax(grid)) for grid in grids.values()) or 1.0
         metric, ends = "mean distance from the truth", ("0", format_number(max_score))
-    rows = sum(len(v.u) for v in methods[0].snapshots)
-    note = (
-        f"The {metric} in cells of the map, from {rows:,} rows of each method that are kept with "
-        "the runs; source cells have a green frame, cells with too few rows are grey."
-    )
-    panels = Panels(
-        [
-            Figure(m.title, [_heatmap(m, grids[m.key], snapshot, max_score)], m.target_score_text)
-            for m in methods
-        ]
-    )
+    panels = [
+        Panel(m.title, _heatmap(m, grids[m.key], snapshot, max_score), m.target_score_text)
+        for m in methods
+    ]
+    n_rows = sum(len(view.u) for view in methods[0].snapshots)
+    maps = Html("maps", metric=metric, rows=n_rows, low=ends[0], high=ends[1], panels=panels)
     title = f"Accuracy along {' and '.join(snapshot.index_names)}"
-    files = {"accuracy": panels.to_chart(f"{metric}, on a map")}
-    return Section(title, [Paragraph(note), color_ramp(*ends), panels], files)
+    return Section(title, [maps], {"accuracy": facet_panels(panels, f"{metric}, on a map")})
 
 
 def _cell_sums(u: Array, ranges: Snapshot, values: Array | float = 1.0) -> Array:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.blocks import Figure, Legend, Panels, Section, panel_size
-from cida.report.build import MethodView, Report, TaskView
+from cida.report.blocks import Html, Panel, Section, facet_panels, panel_size
+from cida.report.build import MethodView, ReportView, TaskView
 from cida.report.charts import IndexAxis, Series, line_chart, pad_range
 from cida.report.index_axis import index_axis, index_values
 from cida.runs.snapshot import Snapshot
@@ -22,20 +22,20 @@ MAX_CLASS_LINES = 6  # lines that can be told apart
 MIN_ROWS_PER_LINE_POINT = 5  # of a cell: fewer say nothing
 
 
-def build_predictions_section(report: Report, task: TaskView) -> Section | None:
+def build_predictions_section(report: ReportView, task: TaskView) -> Section | None:
     """Rows along the index, and the means of what each method predicts there."""
     methods = [m for m in task.methods if m.snapshots]
     if not methods or not task.is_user_table:
         return None
     size = panel_size(1 + len(methods))
-    figures = [_rows_figure(methods[0].snapshots[0], size)]
+    panels = [_rows_panel(methods[0].snapshots[0], size)]
     for method in methods:
         title = "What is predicted" + (f" by {method.title}" if len(methods) > 1 else "")
-        figure = _predicted_figure(method, title, size)
-        figures += [figure] if figure is not None else []
-    panels = Panels(figures, is_wide=True)
-    files = {"predictions": panels.to_chart("rows and predictions along the index", columns=2)}
-    return Section(f"Along {methods[0].snapshots[0].index_names[0]}", [panels], files)
+        panel = _predicted_panel(method, title, size)
+        panels += [panel] if panel is not None else []
+    files = {"predictions": facet_panels(panels, "rows and predictions along the index", columns=2)}
+    title = f"Along {methods[0].snapshots[0].index_names[0]}"
+    return Section(title, [Html("predictions", panels=panels)], files)
 
 
 def _axis_and_edges(snapshot: Snapshot) -> tuple[IndexAxis, Array]:
@@ -45,7 +45,7 @@ def _axis_and_edges(snapshot: Snapshot) -> tuple[IndexAxis, Array]:
     return replace(axis, ends=(float(edges[0]), float(edges[-1]))), edges
 
 
-def _rows_figure(snapshot: Snapshot, size: tuple[float, float]) -> Figure:
+def _rows_panel(snapshot: Snapshot, size: tuple[float, float]) -> Panel:
     axis, edges = _axis_and_edges(snapshot)
     u, middle = index_values(snapshot), ((edges[1:] + edges[:-1]) / 2).tolist()
     series = [
@@ -63,10 +63,10 @@ def _rows_figure(snapshot: Snapshot, size: tuple[float, float]) -> Figure:
     y_range = (0, max(max(line.y) for line in series) or 1.0)
     axis = replace(axis, bands=())
     chart = line_chart(series, label, axis, "share of the rows", y_range, size, percent=True)
-    return Figure("Where the rows are", [Legend(series), chart], "each point is one cell")
+    return Panel("Where the rows are", chart, "each point is one cell", series)
 
 
-def _predicted_figure(method: MethodView, title: str, size: tuple[float, float]) -> Figure | None:
+def _predicted_panel(method: MethodView, title: str, size: tuple[float, float]) -> Panel | None:
     snapshot = method.snapshots[0]
     axis, edges = _axis_and_edges(snapshot)
     cells = np.clip(np.digitize(index_values(snapshot), edges) - 1, 0, N_PREDICTION_CELLS - 1)
@@ -88,5 +88,4 @@ def _predicted_figure(method: MethodView, title: str, size: tuple[float, float])
     y_name = "mean probability" if is_class else "mean prediction"
     y_range = (0.0, 1.0) if is_class else pad_range(means, 0.08)
     chart = line_chart(series, label, axis, y_name, y_range, size, percent=is_class)
-    caption = "means over the rows of a cell, labelled or not"
-    return Figure(title, [Legend(series), chart], caption)
+    return Panel(title, chart, "means over the rows of a cell, labelled or not", series)

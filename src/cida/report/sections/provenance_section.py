@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cida.report.blocks import Block, Details, Html, Section, TableBlock
+from cida.report.blocks import Html, Section
 from cida.report.build import Chapter
 from cida.runs.result_table import ResultTable
 
@@ -20,31 +20,25 @@ MAX_LISTED_COMMANDS = 3
 
 def build_provenance_section(chapter: Chapter) -> Section:
     """The command, the facts, and the recipe and command of each run."""
-    blocks: list[Block] = [
-        Html("commands", {"lines": _commands(chapter)}),
-        Html("facts", {"items": _facts(chapter)}),
-    ]
-    differences = _differences(chapter)
-    if differences is not None:
-        table = TableBlock(differences, "Settings that differ")
-        blocks.append(Details("In what the recipes differ", [table]))
-    runs = _run_rows(chapter)
-    run_table = TableBlock(runs, "Every run and the command that repeats it")
     recipes = {method.title: method.runs[0].settings for method in chapter.methods}
-    text = json.dumps(recipes, indent=2, ensure_ascii=False)
-    blocks += [
-        Details("Every run", [run_table]),
-        Details("The recipes in full", [Html("preformatted", {"text": text})]),
-    ]
-    return Section("What was run, and how to repeat it", blocks, tables={"runs": runs})
+    runs = _run_rows(chapter)
+    block = Html(
+        "provenance",
+        commands=_commands(chapter),
+        facts=_facts(chapter),
+        differences=_differences(chapter),
+        runs=runs,
+        recipes=json.dumps(recipes, indent=2, ensure_ascii=False),
+    )
+    return Section("What was run, and how to repeat it", [block], tables={"runs": runs})
 
 
-def _facts(chapter: Chapter) -> list[tuple[str, str]]:
+def _facts(chapter: Chapter) -> dict[str, str]:
     """The facts that all runs of a chapter share, or the few values that there are."""
     runs, manifest = chapter.runs, chapter.manifest
     records = [run.record for run in runs]
     versions = (", ".join(f"{n} {v}" for n, v in record.versions.items()) for record in records)
-    items = {
+    return {
         "experiment": chapter.experiment,
         "preset": chapter.preset,
         "protocol": (manifest.protocol if manifest is not None else "") or chapter.protocol,
@@ -54,7 +48,6 @@ def _facts(chapter: Chapter) -> list[tuple[str, str]]:
         "versions": _join_unique(versions),
         "threads": _join_unique(str(record.threads) for record in records),
     }
-    return [(name, value) for name, value in items.items() if value]
 
 
 def _commands(chapter: Chapter) -> list[str]:
@@ -80,7 +73,7 @@ def _join_unique(values: Iterable[str]) -> str:
     return ", ".join(unique[:MAX_LISTED_VALUES]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _differences(chapter: Chapter) -> ResultTable | None:
+def _differences(chapter: Chapter) -> ResultTable:
     """The settings that are not the same for all methods, a line a method."""
     recipes = [
         {name: _text(value) for name, value in method.runs[0].settings.items()}
@@ -88,11 +81,10 @@ def _differences(chapter: Chapter) -> ResultTable | None:
     ]
     names = dict.fromkeys(name for recipe in recipes for name in recipe)
     differing = [name for name in names if len({recipe.get(name) for recipe in recipes}) > 1]
-    if not differing:
-        return None
     return ResultTable.of(
         {"method": method.title, **{name: recipe.get(name, "") for name in differing}}
         for method, recipe in zip(chapter.methods, recipes, strict=True)
+        if differing
     )
 
 

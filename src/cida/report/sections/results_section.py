@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from cida.report.blocks import Block, Details, Paragraph, Section, TableBlock, TextList
+from cida.report.blocks import Html, Section
 from cida.report.build import Chapter
 from cida.report.result_tables import build_result_lines, build_table
 from cida.report.runs import Run
 from cida.report.sections.trust_section import find_dependence, format_mean_expected
 from cida.report.task_tables import build_detail_table, build_paper_table, transpose_table
+from cida.runs.records import Manifest
 from cida.runs.result_table import Cell, CellValue, ResultTable
 
 __all__ = ["build_results_section"]
@@ -33,18 +35,20 @@ def _build_task_section(chapter: Chapter) -> Section:
     by_interval = chapter.manifest is not None and chapter.manifest.by_interval
     lines = build_result_lines(task.results, chapter.method_titles, published, by_interval)
     table = build_table(lines, task.best_method.key if task.best_method is not None else None)
-    seeds = max(line.n_seeds for line in lines)
-    notes = [
-        f"{seeds} seed{'s' if seeds > 1 else ''}; accuracy in %, gain in points of target accuracy "
-        "over Source-Only. Target labels serve for scoring, and to train an oracle."
-    ]
-    if by_interval or "fresh" in table.columns:
-        notes.append(chapter.text.columns_note)
+    has_note = by_interval or "fresh" in table.columns
     scores = [(line.title, line.published_score) for line in lines]
-    sources = [f"{title}: {score.source_note}" for title, score in scores if score is not None]
-    notes += [f"{'; '.join(sources)}."] if sources else []
-    block = TableBlock(table, f"{chapter.text.title}: accuracy in %")
-    return Section("Results", [block, *map(Paragraph, notes)], tables={"results": table})
+    notes = Html(
+        "task_notes",
+        seeds=max(line.n_seeds for line in lines),
+        columns_note=chapter.text.columns_note if has_note else "",
+        sources=[f"{title}: {score.source_note}" for title, score in scores if score is not None],
+    )
+    return _section(table, f"{chapter.text.title}: accuracy in %", "", [notes])
+
+
+def _section(table: ResultTable, caption: str, note: str, blocks: Sequence[Html] = ()) -> Section:
+    headline = Html("captioned_table", rows=table, caption=caption, note=note)
+    return Section("Results", [headline, *blocks], tables={"results": table})
 
 
 def _build_suite_section(chapter: Chapter) -> Section:
@@ -55,15 +59,13 @@ def _build_suite_section(chapter: Chapter) -> Section:
     if _has_method_rows(chapter):
         table = transpose_table(table, with_paper=True, use_task_names=True)
     details = build_detail_table(results, records, chapter.method_titles)
-    blocks: list[Block] = [
-        TableBlock(table, f"{chapter.text.title}: on the target, in %"),
-        Paragraph(chapter.text.columns_note),
-    ]
-    if chapter.manifest is not None:
-        blocks += [TableBlock(extra, name) for name, extra in chapter.manifest.tables.items()]
-        blocks.append(TextList(chapter.manifest.sentences, "soft"))
-    blocks.append(Details("Every task and method", [TableBlock(details, "Every task and method")]))
-    return Section("Results", blocks, tables={"results": table, "details": details})
+    manifest = chapter.manifest if chapter.manifest is not None else Manifest()
+    suite = Html(
+        "suite", tables=manifest.tables, sentences=manifest.sentences, detail_table=details
+    )
+    caption = f"{chapter.text.title}: on the target, in %"
+    section = _section(table, caption, chapter.text.columns_note, [suite])
+    return replace(section, tables={"results": table, "details": details})
 
 
 def _has_method_rows(chapter: Chapter) -> bool:
@@ -94,9 +96,7 @@ def _build_user_tables_section(chapter: Chapter) -> Section:
                     "expected on the target": _expected_cell(run),
                 }
             )
-    table = ResultTable.of(lines)
-    blocks = [TableBlock(table, "Each run in a line"), Paragraph(chapter.text.columns_note)]
-    return Section("Results", blocks, tables={"results": table})
+    return _section(ResultTable.of(lines), "Each run in a line", chapter.text.columns_note)
 
 
 def _score_cell(scores: Mapping[str, float]) -> Cell:

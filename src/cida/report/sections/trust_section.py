@@ -13,21 +13,8 @@ import torch
 
 from cida.certificate import Certificate, certify_or_decline
 from cida.doctor.diagnosis import Diagnosis, SkippedCheck
-from cida.report.blocks import (
-    Block,
-    Details,
-    Figure,
-    Html,
-    Legend,
-    Panels,
-    Paragraph,
-    Section,
-    TableBlock,
-    TextList,
-    fold_others,
-    panel_size,
-)
-from cida.report.build import Chapter, MethodView, Report, TaskView
+from cida.report.blocks import Html, Panel, Section, facet_panels, panel_size
+from cida.report.build import Chapter, MethodView, ReportView, TaskView
 from cida.report.charts import Series, line_chart
 from cida.report.index_axis import index_axis, predicted_values
 from cida.report.runs import Run
@@ -87,43 +74,32 @@ def find_dependence(certificate: Certificate | None) -> bool | None:
     return None if certificate is None else verdicts.get(certificate.verdict)
 
 
-def build_certificate_section(report: Report, task: TaskView) -> Section | None:
+def build_certificate_section(report: ReportView, task: TaskView) -> Section | None:
     """Does the encoding still tell u? The verdict of each method, and all that is behind it."""
-    parts: dict[str, list[Block]] = {}
+    certificates: dict[str, dict[str, Any]] = {}
     titles: dict[bool | None, list[str]] = {}  # by whether a dependence was found
     for method in task.methods:
         certificate = report.certificate(method.runs[0])
         if certificate is not None:
-            verdict, *sentences = certificate.summary()
-            whole = Details("The whole certificate", [TextList(sentences)] if sentences else [])
-            parts[method.key] = [Html("verdict", {"title": method.title, "text": verdict}), whole]
+            certificates[method.key] = {"title": method.title, "lines": certificate.summary()}
             titles.setdefault(find_dependence(certificate), []).append(method.title)
-    if not parts:
+    if not certificates:
         return None
-    blocks: list[Block] = []
-    if not task.is_user_table:
-        note = (
-            "By the rows of the first seed that are kept with the run, which may be ones it was "
-            "trained on."
-        )
-        blocks.append(Paragraph(note))
-    found, not_found = titles.get(True, []), titles.get(False, [])
-    if len(found) + len(not_found) > 1:
-        groups = (("found", found), ("none found", not_found))
-        verdicts = "; ".join(f"{name}: {', '.join(group)}" for name, group in groups if group)
-        blocks.append(Paragraph(f"A dependence on the index: {verdicts}.", ""))
-    blocks += fold_others(task, parts)
-    without = ", ".join(m.title for m in task.methods if m.key not in parts)
-    if without:
-        note = f"Not looked at here: {without}; cida report looks at all that have an encoding."
-        blocks.append(Paragraph(note))
-    return Section("Does the encoding still tell the index?", blocks)
+    block = Html(
+        "certificates",
+        task=task,
+        found=titles.get(True, []),
+        not_found=titles.get(False, []),
+        certificates=certificates,
+        not_certified=[m.title for m in task.methods if m.key not in certificates],
+    )
+    return Section("Does the encoding still tell the index?", [block])
 
 
 # --- the doctor ----------------------------------------------------------------------------------
 
 
-def build_doctor_section(report: Report, task: TaskView) -> Section | None:
+def build_doctor_section(report: ReportView, task: TaskView) -> Section | None:
     """What went wrong in training, and what to change."""
     lines: list[dict[str, CellValue]] = []
     faultless: list[str] = []
@@ -156,22 +132,14 @@ def build_doctor_section(report: Report, task: TaskView) -> Section | None:
     if not (lines or faultless or skipped):
         return None
     table = ResultTable.of(lines)
-    caption = "Faults by method; the words are the first one's"
-    blocks: list[Block] = [TableBlock(table, caption)] if lines else []
-    if faultless:
-        text = f"No fault was found in the training of {', '.join(faultless)}."
-        blocks.append(Paragraph(text, ""))
-    skipped_lines = [
-        f"{', '.join(titles)}, not judged: {check.summary()}" for check, titles in skipped.values()
-    ]
-    blocks.append(TextList(skipped_lines, "soft"))
-    return Section("What the doctor says", blocks, tables={"doctor": table} if lines else {})
+    block = Html("doctor", faults=table, faultless=faultless, skipped=list(skipped.values()))
+    return Section("What the doctor says", [block], tables={"doctor": table} if lines else {})
 
 
 # --- expected accuracy ---------------------------------------------------------------------------
 
 
-def build_expected_score_section(report: Report, task: TaskView) -> Section | None:
+def build_expected_score_section(report: ReportView, task: TaskView) -> Section | None:
     """The accuracy to expect along u, with its interval, and the true one where it is known."""
     cells_by_key = {m.key: cells for m in task.methods if (cells := _expected_cells(m))}
     methods = [method for method in task.methods if method.key in cells_by_key]
@@ -181,23 +149,15 @@ def build_expected_score_section(report: Report, task: TaskView) -> Section | No
     scores = [cell.low for cells in cells_by_key.values() for cell in cells]
     scores += [cell["score"] for m in methods for row in m.results[:1] for cell in row.by_index]
     floor = max(0.0, math.floor(10 * min(scores) - 0.1 + 1e-9) / 10)
-    note = (
-        "Told without a label of the target, with the interval that it should lie in. A dashed "
-        "line: farther from the source than any range that could be left out to check it; take it "
-        f"for a guess. The axis begins at {100 * floor:.0f} %."
-    )
-    legend = [Series("expected", [0], [0], "s2")]
-    legend += [Series("true", [0], [0], "s11")] if any(m.results for m in methods) else []
+    series = [Series("expected", [0], [0], "s2")]
+    series += [Series("true", [0], [0], "s11")] if any(m.results for m in methods) else []
     size = panel_size(len(methods))
-    figures = [_expected_figure(m, cells_by_key[m.key], floor, size) for m in methods]
-    panels = Panels(figures, is_wide=True)
-    table = ResultTable.of(
-        line for m in methods for line in _expected_lines(m, cells_by_key[m.key])
-    )
-    details = Details("The same as a table", [TableBlock(table, "Expected accuracy in %")])
-    blocks = [Paragraph(note), Legend(legend), panels, details]
-    files = {"expected": panels.to_chart("expected accuracy along the index")}
-    return Section("Expected accuracy", blocks, files, {"expected": table})
+    panels = [_expected_panel(m, cells_by_key[m.key], floor, size) for m in methods]
+    lines = (line for m in methods for line in _expected_lines(m, cells_by_key[m.key]))
+    table = ResultTable.of(lines)
+    block = Html("expected", floor=floor, series=series, panels=panels, scores=table)
+    files = {"expected": facet_panels(panels, "expected accuracy along the index")}
+    return Section("Expected accuracy", [block], files, {"expected": table})
 
 
 def _expected_cells(method: MethodView) -> list[Any]:
@@ -206,9 +166,9 @@ def _expected_cells(method: MethodView) -> list[Any]:
     return [cell for cell in cells if not isinstance(cell.lo, list)]
 
 
-def _expected_figure(
+def _expected_panel(
     method: MethodView, cells: list[Any], floor: float, size: tuple[float, float]
-) -> Figure:
+) -> Panel:
     series = []
     for is_checked in (True, False):
         numbers = [k for k, cell in enumerate(cells) if cell.is_within_calibration is is_checked]
@@ -227,7 +187,7 @@ def _expected_figure(
     label = f"{method.title}: expected accuracy. {caption}; the axis begins at {100 * floor:.0f} %"
     axis = index_axis(method.snapshots[0])
     chart = line_chart(series, label, axis, "accuracy", (floor, 1), size, percent=True)
-    return Figure(method.title, [chart], caption)
+    return Panel(method.title, chart, caption)
 
 
 def format_mean_expected(cells: Sequence[ExpectedScore]) -> str:
