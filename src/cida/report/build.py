@@ -58,6 +58,16 @@ class MethodView:
         return [run.fitted_run for run in self.runs if run.fitted_run is not None]
 
     @property
+    def has_encoding(self) -> bool:
+        """Whether one of its runs has an encoding to look at."""
+        return any(view.z is not None for view in self.snapshots)
+
+    @property
+    def has_expected(self) -> bool:
+        """Whether expected scores were kept with one of its runs."""
+        return any(view.expected for view in self.snapshots)
+
+    @property
     def target_score(self) -> float | None:
         """The mean accuracy on the target, where it was scored."""
         scores = [row.target_score for row in self.results]
@@ -105,6 +115,11 @@ class TaskView:
         """The best on the target of those that saw no target label."""
         scored_methods = [m for m in self.methods if m.target_score is not None]
         return max(scored_methods, key=lambda m: (not m.is_oracle, m.target_score), default=None)
+
+    @property
+    def has_best_method(self) -> bool:
+        """Whether there is a best method that is no oracle."""
+        return self.best_method is not None and not self.best_method.is_oracle
 
     @property
     def main_method(self) -> MethodView:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from cida.report.theme import COLORS, render_chart_css
+from cida.report.theme import macro
 from cida.report.ticks import choose_ticks, format_number
 
 __all__ = [
+    "Array",
     "Band",
     "Chart",
     "IndexAxis",
@@ -57,18 +58,11 @@ class Chart:
 
     def __html__(self) -> str:
         """For the page, whose style colours it."""
-        words = {"role": "img", "aria-label": escape(self.label)}
-        box = f"0 0 {self.width:g} {self.height:g}"
-        return element("svg", "chart", self.body, viewBox=box, **words)
+        return macro("inline_chart", self)
 
     def to_standalone_svg(self) -> str:
         """For a file of its own: in the light colours, which are written out."""
-        size = {"width": self.width, "height": self.height}
-        style = element("style", "", render_chart_css(COLORS["light"]))
-        paper = element("rect", fill=COLORS["light"]["paper"], **size)
-        body = f"{element('title', '', escape(self.label))}{style}{paper}{self.body}"
-        box = {"viewBox": f"0 0 {self.width:g} {self.height:g}", **size, "role": "img"}
-        return element("svg", "file", body, xmlns="http://www.w3.org/2000/svg", **box)
+        return macro("standalone_chart", self)
 
 
 def facet(charts: Sequence[tuple[str, Chart]], columns: int, label: str) -> Chart:

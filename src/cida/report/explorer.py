@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from cida.report.charts import Array
 from cida.report.index_axis import index_period
 from cida.report.sections.encodings_section import project_principal_components
-from cida.report.theme import macro, read_static
+from cida.report.theme import macro
 from cida.runs.snapshot import PlaneMap, RotatedImages, Snapshot
 
-__all__ = ["build_explorer_data", "render_assets", "render_explorer", "render_explorer_data"]
+__all__ = ["build_explorer_data", "render_explorer", "render_explorer_data"]
 
-Array = np.ndarray[Any, Any]
 JsonObject = dict[str, Any]
 
-SCRIPTS = "numbers marching colours pictures digits dial pad slider legend panel explorer"
 MAX_INDEX_SLIDERS = 4  # of the index that have a slider
 MAX_CLASS_BARS = 10  # of classes; those beyond share one
 N_RUNS_SHOWN_FIRST = 3  # runs at first
@@ -34,7 +33,7 @@ def render_explorer(snapshots: Mapping[str, Snapshot], shown_first: Sequence[str
     if not snapshots:
         return ""
     data = render_explorer_data(snapshots, shown_first)
-    return macro("explorer", 2, "explorer", data) + render_assets()
+    return macro("explorer", 2, "explorer", data) + macro("explorer_assets")
 
 
 def render_explorer_data(snapshots: Mapping[str, Snapshot], shown_first: Sequence[str]) -> Markup:
@@ -42,12 +41,6 @@ def render_explorer_data(snapshots: Mapping[str, Snapshot], shown_first: Sequenc
     data = build_explorer_data(snapshots, shown_first)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))  # so that no name can end the script
-
-
-def render_assets() -> Markup:
-    """The explorer's style and script, as the page holds them."""
-    script = Markup("\n").join(read_static(f"{name}.js") for name in SCRIPTS.split())
-    return macro("explorer_assets", read_static("explorer.css"), script)
 
 
 def build_explorer_data(
@@ -106,14 +99,9 @@ class _ArrayStore:
         return self.add(values.astype(np.float64), 16, 0.0, float(NAN_CODE - 1))
 
 
-# --- the index -----------------------------------------------------------------------------------
-
-
 def _column(views: Sequence[Snapshot], k: int) -> JsonObject:
     """Of an index column its name, range, period (0 on a line), and where the source is."""
-    period = max(
-        index_period(view, k) for view in views
-    )  # if one of the runs takes it for a circle
+    period = max(index_period(view, k) for view in views)  # a circle if it is one for any run
     u = np.concatenate([view.u[:, k] for view in views])
     source = np.concatenate([view.source for view in views]).astype(bool)
     low, high = (0.0, period) if period else (float(u.min()), float(u.max()))
@@ -166,9 +154,6 @@ def _middle_of_widest_gap(
         gaps = [(lo, hi + period if hi < lo else hi) for lo, hi in gaps]
     lo, hi = max(gaps, key=lambda gap: gap[1] - gap[0])
     return float(np.mod((lo + hi) / 2, period)) if period else (lo + hi) / 2
-
-
-# --- runs ----------------------------------------------------------------------------------------
 
 
 def _classes_with_bars(views: Sequence[Snapshot]) -> set[str]:

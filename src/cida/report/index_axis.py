@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 
-from cida.report.charts import Band, IndexAxis
+from cida.report.charts import Array, Band, IndexAxis
 from cida.report.ticks import format_number
 from cida.runs.snapshot import Snapshot
 from cida.spaces import Periodic
@@ -22,7 +21,6 @@ __all__ = [
     "predicted_values",
 ]
 
-Array = np.ndarray[Any, Any]
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 N_SOURCE_BAND_BINS = 60  # that the index range is cut into, to see where the source is
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from cida.report.blocks import Html, Section, slugify
 from cida.report.build import Chapter, ReportView, TaskView, group_runs
 from cida.report.charts import Chart
-from cida.report.explorer import render_assets, render_explorer_data
+from cida.report.explorer import render_explorer_data
 from cida.report.runs import Run, RunCollection
 from cida.report.sections.accuracy_section import build_accuracy_section
 from cida.report.sections.confusion_section import build_confusion_section
@@ -28,7 +28,7 @@ from cida.report.sections.trust_section import (
     certify_runs,
     select_runs_to_certify,
 )
-from cida.report.theme import COLORS, macro, read_static, render_chart_css, templates
+from cida.report.theme import macro, templates
 from cida.runs.result_table import ResultTable
 from cida.version import __version__
 
@@ -71,21 +71,15 @@ def render_report(
     for chapter in chapters:
         builder.add_chapter(chapter)
     if builder.explorer_chars:
-        builder.body.append(render_assets())
+        builder.body.append(macro("explorer_assets"))
     max_level = 3 if len(builder.contents) <= MAX_CONTENTS_LINKS else 2  # of a long page less
-    html = (
-        templates()
-        .get_template("page.html")
-        .render(
-            generator=f"{GENERATOR} {__version__}",
-            title=title or _title(chapters),
-            lead=macro("page_lead", chapters, runs, _lead(chapters[0])),
-            contents=[entry for entry in builder.contents if entry[0] <= max_level],
-            colors=COLORS,
-            chart_css=render_chart_css(),
-            static=read_static,
-            body=builder.body,
-        )
+    page = templates().get_template("page.html")
+    html = page.render(
+        generator=f"{GENERATOR} {__version__}",
+        title=title or _title(chapters),
+        lead=macro("page_lead", chapters, runs),
+        contents=[entry for entry in builder.contents if entry[0] <= max_level],
+        body=builder.body,
     )
     return Page(html, builder.figures, builder.tables, _terminal_verdicts(report))
 
@@ -132,14 +126,14 @@ class _PageBuilder:
         """All of a chapter, below a heading where it is one of several."""
         level, prefix = 2, ""
         if len(self.report.chapters) > 1:
-            self.add_heading(chapter.name, 2, "", _lead(chapter))
+            self.add_heading(chapter.name, 2, "", Html("chapter_lead", chapter=chapter))
             level, prefix = 3, chapter.name
         self.add(build_results_section(chapter), level, prefix)
         for task in chapter.tasks:
             if len(chapter.tasks) == 1:
                 self.add_task(task, level, prefix)
             else:
-                self.add_heading(task.title, level, prefix, Html("lead", text="", task=task))
+                self.add_heading(task.title, level, prefix, Html("best_method", task=task))
                 task_prefix = f"{prefix} {task.name.rpartition('/')[2]}".strip()
                 self.add_task(task, level + 1, task_prefix)
         self.add(_build_figures_section(chapter), level, prefix)
@@ -160,15 +154,7 @@ class _PageBuilder:
             build_encodings_section,
         ):
             self.add(build_section(self.report, task), level, prefix)
-        viewed = [(m.title, m.snapshots) for m in task.methods if m.snapshots]
-        missing = macro(
-            "missing_sections",
-            has_explorer=has_explorer,
-            without_snapshot=[m.title for m in task.methods if not m.snapshots],
-            without_encoding=[title for title, views in viewed if all(v.z is None for v in views)],
-            has_expected=any(view.expected for _, views in viewed for view in views),
-        )
-        self.body.append(missing)
+        self.body.append(macro("missing_sections", task, has_explorer))
 
     def add_explorer(self, task: TaskView, level: int, prefix: str) -> bool:
         """The explorer of a task; False if it has views and the page has no room for them."""
@@ -194,14 +180,6 @@ def _title(chapters: Sequence[Chapter]) -> str:
     is_own = first.has_user_tables and len(first.tasks) == 1
     name = first.tasks[0].title if is_own else first.text.title
     return f"cida: {name}{' and more' if len(chapters) > 1 else ''}"
-
-
-def _lead(chapter: Chapter) -> Html:
-    """What the chapter is about, and what is to be known first."""
-    task = chapter.tasks[0] if len(chapter.tasks) == 1 else None
-    notices = [line for run in chapter.runs for line in run.messages("warnings")]
-    text, is_simulated = chapter.text.lead, chapter.is_simulated
-    return Html("lead", text=text, task=task, is_simulated=is_simulated, notices=notices)
 
 
 def _shown_first(task: TaskView) -> list[str]:

@@ -29,6 +29,7 @@ def templates() -> Environment:
     made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.loader, made.undefined = PackageLoader("cida.report"), StrictUndefined
     made.filters |= {"index_color": index_color, "text_columns": _text_columns}
+    made.globals |= {"colors": COLORS, "static": read_static, "chart_css": render_chart_css}
     return made
 
 

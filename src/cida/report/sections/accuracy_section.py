@@ -10,7 +10,7 @@ import numpy as np
 
 from cida.report.blocks import Html, Panel, Section, facet_panels
 from cida.report.build import MethodView, ReportView, TaskView
-from cida.report.charts import IndexAxis, Series, line_chart
+from cida.report.charts import Array, IndexAxis, Series, line_chart
 from cida.report.index_axis import index_axis, periodic_axis
 from cida.report.sections.map_section import build_map_section
 from cida.report.ticks import format_number
@@ -18,7 +18,6 @@ from cida.runs.result_table import Cell, CellValue, ResultTable, percent
 
 __all__ = ["build_accuracy_section"]
 
-Array = np.ndarray[Any, Any]
 
 SCORE_AXIS_FLOORS = (0.0, 0.5, 0.8)  # of an axis of accuracies
 MIN_DRAWN_R2 = -1.0  # of R2: a worse one is drawn there
@@ -100,16 +99,8 @@ def _build_line_section(task: TaskView, curves: Sequence[_ScoreCurve]) -> Sectio
         panels = [_panel(curve, curves[0], small_axis, y_range) for curve in curves]
         figures["accuracy-by-method"] = facet_panels(panels, f"{metric} of each method")
     table = _score_table(curves, axis)
-    block = Html(
-        "accuracy",
-        axis=axis,
-        metric=metric,
-        seeds=max(len(curve.scores) for curve in curves),
-        series=series,
-        chart=chart,
-        panels=panels,
-        scores=table,
-    )
+    values = {"axis": axis, "metric": metric, "curves": curves, "chart": chart}
+    block = Html("accuracy", **values, panels=panels, scores=table)
     title = f"{metric.capitalize()} along {axis.name}"
     return Section(title, [block], figures, {"accuracy": table})
 

@@ -10,14 +10,13 @@ import numpy as np
 
 from cida.report.blocks import Html, Section
 from cida.report.build import MethodView, ReportView, TaskView
-from cida.report.charts import Chart, element, facet, text_element
+from cida.report.charts import Array, Chart, element, facet, text_element
 from cida.report.index_axis import index_axis, index_period, index_values
 from cida.report.ticks import format_edges, format_number
 from cida.runs.result_table import Cell, CellValue, ResultTable
 
 __all__ = ["build_confusion_section"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_CONFUSION_CELLS = 8
 MEAN_ROWS_PER_CELL = 30  # of a cell on average, where there are that many
@@ -68,8 +67,16 @@ def build_confusion_section(report: ReportView, task: TaskView) -> Section | Non
             "caption": f"{rows:,} rows, {100 * accuracy:.1f} % of them right",
             "charts": [_matrix(cell, classes, format_edge) for cell in cells],
         }
-        for cell in cells:
-            lines += _lines(method, cell, classes, axis.name, format_edge)
+        for cell in cells:  # every count, for a file
+            lo, hi = (Cell(edge, display=format_edge(edge)) for edge in (cell.lo, cell.hi))
+            place: dict[str, CellValue] = {
+                "method": method.title,
+                f"{axis.name} from": lo,
+                f"{axis.name} to": hi,
+            }
+            for name, counts in zip(classes, cell.counts.tolist(), strict=True):
+                shown = {f"as {k}": Cell(n, ".0f") for k, n in zip(classes, counts, strict=True)}
+                lines.append({**place, "true": name, **shown})
     charts = []
     for strip in strips.values():
         matrices = [("", chart) for chart in strip["charts"]]
@@ -155,23 +162,3 @@ def _matrix(
     ]
     label = f"{span}, {rows}; right by class: {', '.join(recalls)}"
     return Chart(MARGIN_UNITS + SIDE_UNITS + 2, SIDE_UNITS + 30, label, "".join(parts))
-
-
-def _lines(
-    method: MethodView,
-    cell: _ConfusionCell,
-    classes: tuple[str, ...],
-    index_name: str,
-    format_edge: Callable[[float], str],
-) -> list[dict[str, CellValue]]:
-    """Every count, for a file."""
-    return [
-        {
-            "method": method.title,
-            f"{index_name} from": Cell(cell.lo, display=format_edge(cell.lo)),
-            f"{index_name} to": Cell(cell.hi, display=format_edge(cell.hi)),
-            "true": name,
-            **{f"as {as_name}": Cell(n, ".0f") for as_name, n in zip(classes, counts, strict=True)},
-        }
-        for name, counts in zip(classes, cell.counts.tolist(), strict=True)
-    ]

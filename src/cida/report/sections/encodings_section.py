@@ -9,7 +9,7 @@ import numpy as np
 from cida.indexing import evenly_spaced
 from cida.report.blocks import Html, Section
 from cida.report.build import MethodView, ReportView, TaskView
-from cida.report.charts import Marks, facet, scatter_chart
+from cida.report.charts import Array, Marks, facet, scatter_chart
 from cida.report.index_axis import index_axis, index_values, predicted_values
 from cida.report.theme import index_color
 from cida.report.ticks import format_number
@@ -17,7 +17,6 @@ from cida.runs.snapshot import Snapshot
 
 __all__ = ["build_encodings_section", "project_principal_components"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_SCATTER_POINTS = 600
 N_INDEX_COLORS = 24  # steps of u

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from cida.report.blocks import Html, Panel, Section, facet_panels
 from cida.report.build import MethodView, TaskView
-from cida.report.charts import Chart, element, text_element
+from cida.report.charts import Array, Chart, element, text_element
 from cida.report.index_axis import index_axis, predicted_values
 from cida.report.theme import index_color
 from cida.report.ticks import format_number
@@ -17,7 +16,6 @@ from cida.runs.snapshot import Snapshot
 
 __all__ = ["build_map_section"]
 
-Array = np.ndarray[Any, Any]
 
 CELLS_PER_MAP_SIDE = 10  # cells of a map along each index column
 MIN_ROWS_PER_MAP_CELL = 3

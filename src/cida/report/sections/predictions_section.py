@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from cida.report.blocks import Html, Panel, Section, facet_panels, panel_size
 from cida.report.build import MethodView, ReportView, TaskView
-from cida.report.charts import IndexAxis, Series, line_chart, pad_range
+from cida.report.charts import Array, IndexAxis, Series, line_chart, pad_range
 from cida.report.index_axis import index_axis, index_values
 from cida.runs.snapshot import Snapshot
 
 __all__ = ["build_predictions_section"]
 
-Array = np.ndarray[Any, Any]
 
 N_PREDICTION_CELLS = 30
 MAX_CLASS_LINES = 6  # lines that can be told apart

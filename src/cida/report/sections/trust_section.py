@@ -34,8 +34,6 @@ __all__ = [
 
 CertificateScope = Literal["every", "few", "none"]
 
-# --- the certificate -----------------------------------------------------------------------------
-
 
 def select_runs_to_certify(chapters: Sequence[Chapter], scope: CertificateScope) -> list[Run]:
     """Runs whose encodings are looked at: the first seed of each method, a few, or none.
@@ -96,9 +94,6 @@ def build_certificate_section(report: ReportView, task: TaskView) -> Section | N
     return Section("Does the encoding still tell the index?", [block])
 
 
-# --- the doctor ----------------------------------------------------------------------------------
-
-
 def build_doctor_section(report: ReportView, task: TaskView) -> Section | None:
     """What went wrong in training, and what to change."""
     lines: list[dict[str, CellValue]] = []
@@ -134,9 +129,6 @@ def build_doctor_section(report: ReportView, task: TaskView) -> Section | None:
     table = ResultTable.of(lines)
     block = Html("doctor", faults=table, faultless=faultless, skipped=list(skipped.values()))
     return Section("What the doctor says", [block], tables={"doctor": table} if lines else {})
-
-
-# --- expected accuracy ---------------------------------------------------------------------------
 
 
 def build_expected_score_section(report: ReportView, task: TaskView) -> Section | None:
