@@ -25,8 +25,7 @@ from cida.report.sections.trust_section import (
     build_certificate_section,
     build_doctor_section,
     build_expected_score_section,
-    certify_runs,
-    select_runs_to_certify,
+    certify_chapters,
 )
 from cida.report.theme import macro, templates
 from cida.runs.result_table import ResultTable
@@ -64,9 +63,8 @@ def render_report(
     default. ``on_start`` hears how many there are to make, ``on_certificate`` of each that is made.
     """
     chapters = group_runs(runs)
-    runs_to_certify = select_runs_to_certify(chapters, certificate_scope)
-    on_start(len(runs_to_certify))
-    report = ReportView(chapters, certify_runs(runs_to_certify, on_certificate))
+    certificates = certify_chapters(chapters, certificate_scope, on_start, on_certificate)
+    report = ReportView(chapters, certificates)
     builder = _PageBuilder(report)
     for chapter in chapters:
         builder.add_chapter(chapter)

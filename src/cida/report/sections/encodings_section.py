@@ -17,7 +17,6 @@ from cida.runs.snapshot import Snapshot
 
 __all__ = ["build_encodings_section", "project_principal_components"]
 
-
 MAX_SCATTER_POINTS = 600
 N_INDEX_COLORS = 24  # steps of u
 MAX_COLORED_CLASSES = 10

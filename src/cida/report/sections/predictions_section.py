@@ -14,7 +14,6 @@ from cida.runs.snapshot import Snapshot
 
 __all__ = ["build_predictions_section"]
 
-
 N_PREDICTION_CELLS = 30
 MAX_CLASS_LINES = 6  # lines that can be told apart
 MIN_ROWS_PER_LINE_POINT = 5  # of a cell: fewer say nothing

@@ -23,9 +23,8 @@ def build_results_section(chapter: Chapter) -> Section:
     """The table of the chapter, and what its columns are."""
     if chapter.has_user_tables:
         return _build_user_tables_section(chapter)
-    return (
-        _build_task_section(chapter) if chapter.has_single_task else _build_suite_section(chapter)
-    )
+    build_section = _build_task_section if chapter.has_single_task else _build_suite_section
+    return build_section(chapter)
 
 
 def _build_task_section(chapter: Chapter) -> Section:
@@ -36,13 +35,8 @@ def _build_task_section(chapter: Chapter) -> Section:
     lines = build_result_lines(task.results, chapter.method_titles, published, by_interval)
     table = build_table(lines, task.best_method.key if task.best_method is not None else None)
     has_note = by_interval or "fresh" in table.columns
-    scores = [(line.title, line.published_score) for line in lines]
-    notes = Html(
-        "task_notes",
-        seeds=max(line.n_seeds for line in lines),
-        columns_note=chapter.text.columns_note if has_note else "",
-        sources=[f"{title}: {score.source_note}" for title, score in scores if score is not None],
-    )
+    note = chapter.text.columns_note if has_note else ""
+    notes = Html("task_notes", lines=lines, columns_note=note)
     return _section(table, f"{chapter.text.title}: accuracy in %", "", [notes])
 
 
@@ -60,9 +54,7 @@ def _build_suite_section(chapter: Chapter) -> Section:
         table = transpose_table(table, with_paper=True, use_task_names=True)
     details = build_detail_table(results, records, chapter.method_titles)
     manifest = chapter.manifest if chapter.manifest is not None else Manifest()
-    suite = Html(
-        "suite", tables=manifest.tables, sentences=manifest.sentences, detail_table=details
-    )
+    suite = Html("suite", manifest=manifest, detail_table=details)
     caption = f"{chapter.text.title}: on the target, in %"
     section = _section(table, caption, chapter.text.columns_note, [suite])
     return replace(section, tables={"results": table, "details": details})

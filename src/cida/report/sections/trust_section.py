@@ -26,43 +26,42 @@ __all__ = [
     "build_certificate_section",
     "build_doctor_section",
     "build_expected_score_section",
-    "certify_runs",
+    "certify_chapters",
     "find_dependence",
     "format_mean_expected",
-    "select_runs_to_certify",
 ]
 
 CertificateScope = Literal["every", "few", "none"]
 
 
-def select_runs_to_certify(chapters: Sequence[Chapter], scope: CertificateScope) -> list[Run]:
-    """Runs whose encodings are looked at: the first seed of each method, a few, or none.
+def certify_chapters(
+    chapters: Sequence[Chapter],
+    scope: CertificateScope,
+    on_start: Callable[[int], None],
+    on_certificate: Callable[[Run], None],
+) -> dict[Path, Certificate]:
+    """The certificates of the first seed of each method, of a few, or none, by the run's folder.
 
-    The few are the best method and the default, of a report of one task.
+    They are of the rows that a run shows. The few are the best method and the default, of a report
+    of one task. ``on_start`` hears how many there are to make, ``on_certificate`` of each.
     """
     tasks = [task for chapter in chapters for task in chapter.tasks if not task.is_user_table]
     if scope == "none" or (scope == "few" and len(tasks) > 1):
-        return []
+        tasks = []
     runs = [
-        method.runs[0]
+        (method.runs[0], view, view.z)
         for task in tasks
         for method in task.methods
         if scope == "every" or method is task.best_method or method.key == "default"
+        if (view := method.runs[0].snapshot) is not None and view.z is not None
     ]
-    return [run for run in runs if run.snapshot is not None and run.snapshot.z is not None]
-
-
-def certify_runs(runs: Sequence[Run], on_run: Callable[[Run], None]) -> dict[Path, Certificate]:
-    """The certificate of the rows that each run shows; ``on_run`` hears of each."""
+    on_start(len(runs))
     certificates = {}
-    for run in runs:
-        view = run.snapshot
-        assert view is not None
-        assert view.z is not None
+    for run, view, z in runs:
         u, predicted, names = torch.from_numpy(view.u), predicted_values(view), view.index_names
-        made = certify_or_decline(view.space, view.z, u, predicted, index_names=names)
+        made = certify_or_decline(view.space, z, u, predicted, index_names=names)
         certificates[run.folder] = made
-        on_run(run)
+        on_certificate(run)
     return certificates
 
 
