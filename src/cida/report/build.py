@@ -207,7 +207,8 @@ def group_runs(runs: Iterable[Run]) -> list[Chapter]:
 
 
 def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -> Chapter:
-    folder = _manifest_folder(runs)
+    folders = {RunFolder(run.folder).manifest_folder for run in runs}  # of the experiment
+    folder = folders.pop() if len(folders) == 1 else None
     manifest = Manifest.load(folder) if folder is not None else None
     text = manifest.text if manifest is not None else ExperimentText(experiment or "Runs")
     records = {task.name: task for task in manifest.tasks} if manifest is not None else {}
@@ -223,12 +224,6 @@ def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -
     if folder and manifest and not manifest.has_exactly_runs(folder, [r.folder for r in runs]):
         manifest = None
     return Chapter(experiment, preset, protocol, text, tuple(tasks), manifest, folder)
-
-
-def _manifest_folder(runs: Sequence[Run]) -> Path | None:
-    """The folder of the experiment that all these runs are of."""
-    folders = {RunFolder(run.folder).manifest_folder for run in runs}
-    return folders.pop() if len(folders) == 1 else None
 
 
 def _user_task_key(run: Run) -> str:

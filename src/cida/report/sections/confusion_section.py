@@ -68,14 +68,11 @@ def build_confusion_section(report: ReportView, task: TaskView) -> Section | Non
         }
         for cell in cells:  # every count, for a file
             lo, hi = (Cell(edge, display=format_edge(edge)) for edge in (cell.lo, cell.hi))
-            place: dict[str, CellValue] = {
-                "method": method.title,
-                f"{axis.name} from": lo,
-                f"{axis.name} to": hi,
-            }
             for name, counts in zip(classes, cell.counts.tolist(), strict=True):
-                shown = {f"as {k}": Cell(n, ".0f") for k, n in zip(classes, counts, strict=True)}
-                lines.append({**place, "true": name, **shown})
+                line: dict[str, CellValue] = {"method": method.title, f"{axis.name} from": lo}
+                line |= {f"{axis.name} to": hi, "true": name}
+                line |= {f"as {k}": Cell(n, ".0f") for k, n in zip(classes, counts, strict=True)}
+                lines.append(line)
     charts = []
     for strip in strips.values():
         matrices = [("", chart) for chart in strip["charts"]]
