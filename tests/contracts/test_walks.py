@@ -43,7 +43,7 @@ ON_THE_COMMAND_LINE = {
     "runs/run_folder": "create",
     "policy": "resolve",
     "estimators/fitting": "fit_state",
-    "runs/probe": "measure_fit",
+    "runs/probe": "figures",
     "report/build": "group_runs",
 }
 

@@ -9,7 +9,6 @@ from rich.console import Console
 
 import cida
 from cida.cli.doctor import Doctor
-from cida.cli.export_run import read_exported_model
 from cida.cli.fit import Fit
 from cida.cli.predict_table import predict_table
 from cida.datasets import make_circle
@@ -20,7 +19,7 @@ from cida.experiments.sleep.covariates import read_covariates
 from cida.experiments.sleep.sleep_store import SegmentCounts, StoreEntry, StoreSettings, write_store
 from cida.experiments.sleep.stages import read_stages, write_stages
 from cida.experiments.sleep.studies import INDEX_NAMES
-from cida.export.export_folder import export_folder
+from cida.export.export_folder import export_folder, read_exported_model
 from cida.report import Manifest, read_runs, render_report
 from cida.runs.records import Origin
 from cida.runs.result_table import ResultTable

@@ -49,11 +49,8 @@ Example:  cida predict runs/patients new.csv --out predicted.csv
 The rest is in docs/command-line.md; cida --tyro-print-completion bash (zsh, fish) prints a script
 for the Tab key.
 """
-PARSER_CONFIG = (
-    tyro.conf.DisallowNone,
-    tyro.conf.FlagCreatePairsOff,
-    tyro.conf.OmitSubcommandPrefixes,
-)
+HIDDEN_FORMS = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
+PARSER_CONFIG = (*HIDDEN_FORMS, tyro.conf.OmitSubcommandPrefixes)
 BOX_CHARACTERS = " ─│╭╮╰╯"  # tyro frames what it says
 
 
@@ -70,34 +67,28 @@ class Command(Protocol):
 
 def find_commands() -> dict[str, EntryPoint]:
     """All commands by name: those of the library, and those that installed packages add."""
-    built_in = {
-        name: EntryPoint(name, target, COMMAND_GROUP) for name, target in BUILT_IN_COMMANDS.items()
-    }
-    added = {each.name: each for each in entry_points(group=COMMAND_GROUP)}
-    return built_in | {name: each for name, each in added.items() if name not in built_in}
+    built_in = [EntryPoint(*each, COMMAND_GROUP) for each in BUILT_IN_COMMANDS.items()]
+    commands: dict[str, EntryPoint] = {}
+    for each in (*built_in, *entry_points(group=COMMAND_GROUP)):
+        commands.setdefault(each.name, each)
+    return commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. Exit code 0: done; 1: the job failed; 2: the input was wrong."""
-    args = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _dispatch(args)
-    except KeyboardInterrupt as stopped:
-        print_error(str(stopped) or "interrupted; nothing was written.")
-        return 1
-    except (ChildProcessError, CommandError) as error:
-        print_error(str(error))
+        return _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+    except (KeyboardInterrupt, ChildProcessError, CommandError, FloatingPointError) as error:
+        print_error(str(error) or "interrupted; nothing was written.")
         return 1
     except BrokenPipeError:  # whoever read the output has had enough: cida data list | head -1
-        _discard_stdout()
+        # Nothing more can be written to stdout: Python's own flush at the end must not try.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, TypeError, OSError, ImportError) as error:
         logging.getLogger("cida").debug("the error in full", exc_info=True)
         print_error(str(error))
         return 2
-    except FloatingPointError as error:
-        print_error(str(error))
-        return 1
 
 
 def _dispatch(args: list[str]) -> int:
@@ -113,14 +104,11 @@ def _dispatch(args: list[str]) -> int:
     command = _parse(args)
     if command is None:
         return 0
-    # With --json stdout is for the one object, and whatever else is said goes to stderr.
+    title = f"cida {args[0]}"
     try:
-        with (
-            _one_line_warnings(),
-            _sigterm_as_interrupt(),
-            as_one_rank(f"cida {args[0]}", command) as rank_command,
-        ):
-            code: int = rank_command.run(Output(stderr=getattr(command, "json", False)))
+        with _one_line_warnings(), _sigterm_as_interrupt(), as_one_rank(title, command) as own:
+            # With --json stdout is for the one object, and whatever else is said goes to stderr.
+            code: int = own.run(Output(stderr=getattr(command, "json", False)))
             return code
     except KeyboardInterrupt as stopped:
         raise KeyboardInterrupt(str(stopped) or getattr(command, "interrupted", "")) from None
@@ -136,16 +124,11 @@ def _parse(args: list[str]) -> Any:
     else:
         hint = did_you_mean(name, commands)
         raise ValueError(f"{name} is no command of cida; {hint}known: {', '.join(commands)}.")
-    errors = StringIO()
+    errors, description = StringIO(), OVERVIEW if prog == "cida" else None
+    options: Any = {"prog": prog, "description": description, "config": PARSER_CONFIG}
     try:
         with redirect_stderr(errors):
-            command: Any = tyro.cli(
-                root,
-                prog=prog,
-                description=OVERVIEW if prog == "cida" else None,
-                args=args,
-                config=PARSER_CONFIG,
-            )
+            command: Any = tyro.cli(root, args=args, **options)
     except SystemExit as stopped:
         if not stopped.code:
             sys.stdout.flush()  # here, where a reader that has gone away is no error
@@ -200,8 +183,3 @@ def _one_line_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.formatwarning = original_format
-
-
-def _discard_stdout() -> None:
-    """Nothing more can be written to stdout: Python's own flush at the end must not try."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -27,9 +27,8 @@ def check_methods(methods: Sequence[str], choices: Collection[str]) -> None:
     unknown = [name for name in methods if name not in choices]
     if unknown or not methods:
         hint = did_you_mean(unknown[0], choices) if unknown else ""
-        raise ValueError(
-            f"methods has {', '.join(unknown) or 'no name'}; {hint}known are {', '.join(choices)}."
-        )
+        names = ", ".join(unknown) or "no name"
+        raise ValueError(f"methods has {names}; {hint}known are {', '.join(choices)}.")
 
 
 def check_counts(**counts: int | None) -> None:

@@ -38,21 +38,17 @@ class Check:
         """Prints a line for each check; exit code 1 if one failed."""
         from cida.check import check  # it imports torch
 
-        check_results = check(_load(self.target))
-        table = Table(title=f"Conformance of {self.target}")
-        for name in ("check", "on", "result"):
-            table.add_column(name)
-        for check_result in check_results:
-            passed = "[green]passed[/]"
-            failure = f"[red]{escape(check_result.failure)}[/]"
-            result = passed if check_result.passed else failure
-            table.add_row(check_result.check, check_result.subject, result)
+        results = check(_load(self.target))
+        table = Table("check", "on", "result", title=f"Conformance of {self.target}")
+        for one in results:
+            outcome = "[green]passed[/]" if one.passed else f"[red]{escape(one.failure)}[/]"
+            table.add_row(one.check, one.subject, outcome)
         console.print(table)
-        failed = sum(not one.passed for one in check_results)
+        failed = sum(not one.passed for one in results)
         if self.json:
-            result_rows = [{**asdict(one), "passed": one.passed} for one in check_results]
-            print_json("check", target=self.target, failed=failed, findings=result_rows)
-        console.print(f"{len(check_results) - failed} passed, {failed} failed")
+            findings = [{**asdict(one), "passed": one.passed} for one in results]
+            print_json("check", target=self.target, failed=failed, findings=findings)
+        console.print(f"{len(results) - failed} passed, {failed} failed")
         return 1 if failed else 0
 
 
@@ -60,9 +56,8 @@ def _load(target: str) -> type:
     module_name, colon, class_name = target.partition(":")
     if not (module_name and colon and class_name):
         raise ValueError(f"target is {target!r}; write it as module:Class.")
-    working_folder = os.getcwd()
-    if working_folder not in sys.path:
-        sys.path.insert(0, working_folder)
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # importing runs the user's code, which may raise anything
@@ -73,8 +68,6 @@ def _load(target: str) -> type:
     if not isinstance(loaded_class, type):
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]
         hint = did_you_mean(class_name, classes).strip()
-        raise ValueError(
-            f"target names {class_name!r}, which is no class in {module_name!r}"
-            f"{f'; {hint}' if hint else '.'}"
-        )
+        end = f"; {hint}" if hint else "."
+        raise ValueError(f"target names {class_name!r}, which is no class in {module_name!r}{end}")
     return loaded_class

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import warnings
@@ -12,15 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import progress
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
@@ -58,23 +51,17 @@ class Output(Console):
             super().__init__(stderr=stderr)
             return
         use_color = os.environ.get("FORCE_COLOR") and not os.environ.get("NO_COLOR")
-        super().__init__(
-            stderr=stderr,
-            force_terminal=False,
-            width=PIPE_WIDTH_COLUMNS,
-            color_system="standard" if use_color else None,
-        )
+        colors: Any = {"color_system": "standard" if use_color else None}
+        super().__init__(stderr=stderr, force_terminal=False, width=PIPE_WIDTH_COLUMNS, **colors)
 
     def print(self, *objects: Any, **options: Any) -> None:
         """As rich prints; a table becomes lines that ``grep`` and ``cut`` can read."""
+        clean = replace_control_characters
         if self.is_terminal or not (objects and isinstance(objects[0], Table)):
-            printables = (
-                replace_control_characters(each) if isinstance(each, str) else each
-                for each in objects
-            )
-            super().print(*printables, **options)
+            texts = (clean(each) if isinstance(each, str) else each for each in objects)
+            super().print(*texts, **options)
         else:  # rich would make spaces of the tabs
-            self.file.write(replace_control_characters(_to_tsv(objects[0])))
+            self.file.write(clean(_to_tsv(objects[0])))
             self.file.flush()
 
 
@@ -85,21 +72,18 @@ def print_lines(console: Console, *lines: str, style: str = "") -> None:
 
 
 def progress_bar(
-    console: Console, *, counts_bytes: bool = False, transient: bool = True
-) -> Progress:
-    """A bar that counts items or bytes; there is none where nobody looks.
+    console: Console, counts_bytes: bool = False, transient: bool = True
+) -> progress.Progress:
+    """A bar of rich that counts items or bytes; there is none where nobody looks.
 
     A transient one is gone when the work is done, and the time left is shown beside it.
     """
     from cida.training.progress import ResizableProgress  # it imports torch
 
-    return ResizableProgress(
-        console,
-        DownloadColumn() if counts_bytes else MofNCompleteColumn(),
-        TimeRemainingColumn() if transient else TimeElapsedColumn(),
-        transient=transient,
-        disable=not console.is_interactive,
-    )
+    count = progress.DownloadColumn() if counts_bytes else progress.MofNCompleteColumn()
+    time = progress.TimeRemainingColumn() if transient else progress.TimeElapsedColumn()
+    options = {"transient": transient, "disable": not console.is_interactive}
+    return ResizableProgress(console, count, time, **options)
 
 
 @contextmanager
@@ -115,17 +99,18 @@ def training_progress(title: str, console: Console) -> Iterator[Sequence[Callbac
 
 
 @contextmanager
-def titled_warnings(title: str, console: Console) -> Iterator[None]:
+def titled_warnings(title: str, console: Console) -> Iterator[list[str]]:
     """Warnings of ours that come inside are said behind it, once each, with what they are about."""
+    lines: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CidaWarning)
-        yield
-    cida_warnings = [one for one in caught if issubclass(one.category, CidaWarning)]
-    for sentence in dict.fromkeys(str(one.message) for one in cida_warnings):
-        print_lines(console, f"{title}: {sentence}", style="yellow")
+        yield lines
     for one in caught:
-        if one not in cida_warnings:
-            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
+        if not issubclass(one.category, CidaWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        elif (line := f"{title}: {one.message}") not in lines:
+            lines.append(line)
+    print_lines(console, *lines, style="yellow")
 
 
 def print_error(sentence: str) -> None:
@@ -136,29 +121,26 @@ def print_error(sentence: str) -> None:
 
 def print_json(command: str, **fields: Any) -> None:
     """One JSON object on stdout, for programs; a number that is none is null."""
-    document = {"verb": command, "cida": __version__, **fields}
-    sys.stdout.write(json.dumps(_to_json_value(document), indent=2, allow_nan=False) + "\n")
+    text = json.dumps({"verb": command, "cida": __version__, **fields}, default=_to_json_value)
+    document = json.loads(text, parse_constant=lambda constant: None)
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
     sys.stdout.flush()
 
 
 def folder_contents(folder: Path) -> dict[str, Any]:
     """What a folder of runs has for programs: its results, and the files that are in it."""
-    # Not the hidden ones: the lock is gone when the command is.
+    # Not the hidden files: the lock is gone when the command is.
     files = sorted(p.resolve() for p in folder.glob("[!.]*") if p.is_file())
     results = json.loads((folder / "results.json").read_text())
     return {"folder": folder.resolve(), "files": files, "results": results}
 
 
 def _to_tsv(table: Table) -> str:
+    """The title, the line of names, and the lines below it."""
+    columns = ([column.header, *column.cells] for column in table.columns)
+    lines = ["\t".join(map(_plain_text, row)) for row in zip(*columns, strict=True)]
     titles = [] if table.title is None else [_plain_text(table.title)]
-    return "\n".join([*titles, *("\t".join(line) for line in _table_rows(table))]) + "\n"
-
-
-def _table_rows(table: Table) -> list[tuple[str, ...]]:
-    """The line of names, and the lines below it."""
-    header = tuple(_plain_text(column.header) for column in table.columns)
-    columns = ([_plain_text(cell) for cell in column.cells] for column in table.columns)
-    return [header, *zip(*columns, strict=True)]
+    return "\n".join([*titles, *lines]) + "\n"
 
 
 def _plain_text(cell: Any) -> str:
@@ -167,11 +149,5 @@ def _plain_text(cell: Any) -> str:
 
 def _to_json_value(data: Any) -> Any:
     if isinstance(data, Mapping):
-        return {str(name): _to_json_value(value) for name, value in data.items()}
-    if hasattr(data, "tolist"):  # of numpy, which takes too long to import for help
-        return _to_json_value(data.tolist())
-    if isinstance(data, Sequence) and not isinstance(data, str):
-        return [_to_json_value(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return str(data) if isinstance(data, Path) else data
+        return dict(data)
+    return data.tolist() if hasattr(data, "tolist") else str(data)  # numpy's, or a path

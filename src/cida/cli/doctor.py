@@ -43,9 +43,8 @@ class Doctor:
         fitted_runs = [load_fitted_run(path) for path in self.runs]
         if self.json:
             print_json("doctor", models=[each.to_dict() for each in fitted_runs])
-        else:
-            for fitted_run in fitted_runs:
-                _print_diagnoses(console, fitted_run)
+        for fitted_run in () if self.json else fitted_runs:
+            _print_diagnoses(console, fitted_run)
         return 1 if any(fitted_run.diagnoses for fitted_run in fitted_runs) else 0
 
 

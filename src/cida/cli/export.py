@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,19 +10,9 @@ import tyro
 from rich.console import Console
 
 from cida.cli.console import print_json, print_lines
+from cida.io.files import check_empty_folder
 
 __all__ = ["Export"]
-
-
-@contextmanager
-def refuse_unwritable_paths() -> Iterator[None]:
-    """A place where nothing can be written is one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise ValueError(
-            f"{error.filename} cannot be written ({error.strerror}); choose another place."
-        ) from error
 
 
 @dataclass(frozen=True)
@@ -54,33 +42,9 @@ class Export:
 
     def run(self, console: Console) -> int:
         """Prints how near the file comes to torch and, last, what was written."""
-        from cida.cli.export_run import read_exported_model  # these import torch
-        from cida.export.export_folder import check_empty_folder, export_folder
-        from cida.export.onnx_export import check_onnx_installed, export_onnx
+        from cida.export.export_folder import export_folder, read_exported_model
+        from cida.export.onnx_export import check_onnx_installed, export_onnx  # these import torch
 
-        self._check()
-        if self.folder is not None:
-            check_empty_folder(self.folder)
-        if self.onnx is not None:
-            check_onnx_installed("onnx", "onnxscript", *(["onnxruntime"] if self.check else []))
-        exported_model = read_exported_model(self.run_folder)
-        written: dict[str, Path] = {}
-        difference = None
-        with refuse_unwritable_paths():
-            if self.onnx is not None:
-                difference = export_onnx(exported_model.model, self.onnx, self.check)
-                written["onnx"] = self.onnx.resolve()
-            if self.folder is not None:
-                export_folder(exported_model, self.folder)
-                written["folder"] = self.folder.resolve()
-        if difference is not None:
-            print_lines(console, f"largest difference between ONNX and torch: {difference:.1e}")
-        print_lines(console, *map(str, written.values()))
-        if self.json:
-            print_json("export", difference=difference, **written)
-        return 0
-
-    def _check(self) -> None:
         if self.onnx is None and self.folder is None:
             raise ValueError(
                 "onnx and folder are both missing; name what to write: --onnx FILE, --folder DIR "
@@ -88,3 +52,25 @@ class Export:
             )
         if self.onnx is not None and self.onnx.is_dir():
             raise ValueError(f"onnx is {self.onnx}, which is a folder; give the name of a file.")
+        if self.folder is not None:
+            check_empty_folder(self.folder, "folder")
+        if self.onnx is not None:
+            check_onnx_installed("onnx", "onnxscript", *(["onnxruntime"] if self.check else []))
+        exported_model, difference = read_exported_model(self.run_folder), None
+        outs = {"onnx": self.onnx, "folder": self.folder}
+        written = {name: path.resolve() for name, path in outs.items() if path is not None}
+        try:
+            if self.onnx is not None:
+                difference = export_onnx(exported_model.model, self.onnx, self.check)
+            if self.folder is not None:
+                export_folder(exported_model, self.folder)
+        except OSError as error:
+            raise ValueError(
+                f"{error.filename} cannot be written ({error.strerror}); choose another place."
+            ) from error
+        if difference is not None:
+            print_lines(console, f"largest difference between ONNX and torch: {difference:.1e}")
+        print_lines(console, *map(str, written.values()))
+        if self.json:
+            print_json("export", difference=difference, **written)
+        return 0

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console
 
 from cida.cli.arguments import check_counts, check_name
-from cida.cli.console import print_json, print_lines
+from cida.cli.console import print_json, print_lines, titled_warnings
 from cida.cli.report import REPORT_FILE, save_report
-from cida.errors import CidaWarning, did_you_mean
+from cida.errors import did_you_mean
 from cida.methods import METHODS
 
 if TYPE_CHECKING:
@@ -29,19 +28,13 @@ if TYPE_CHECKING:
     from cida.selection import ExpectedScore
     from cida.spaces import Space
 
-__all__ = ["FIT_METHODS", "Fit"]
+__all__ = ["Fit"]
 
-FIT_METHODS = (
-    "auto",
-    "source-only",
-    "windows",
-    "cida",
-    "pcida",
-    "histogram",
-    "dann",
-    "cdann",
-    "conditional",
-)
+ALIGNING_METHODS = ("cida", "pcida", "histogram", "dann", "cdann", "conditional")
+FIT_METHODS = ("auto", "source-only", "windows", *ALIGNING_METHODS)
+# The flags that do not decide what is run, and those that its command has even as they are.
+HOW_IT_IS_RUN = ("resume", "checkpoint_seconds", "json")
+ALWAYS_GIVEN = ("out", "method", "seeds", "seed")
 N_EXPECTED_CELLS = 12  # along one index column; as many in all over several
 
 
@@ -118,31 +111,34 @@ class Fit:
         from cida.cli.fit_lines import data_lines, expected_lines, figure_lines
         from cida.estimators.validation import FitArguments
         from cida.io.tensors import MODEL_FILE
-        from cida.runs.probe import certify_fit, measure_fit, take_snapshot
+        from cida.report import RunCollection, read_runs
+        from cida.runs.probe import FitProbe
         from cida.runs.records import FitRecord
+        from cida.training.progress import ProgressBar
 
+        path = self.out.resolve()
         if self._check():
-            print_lines(console, f"{self.out} is finished.", str(self.out.resolve()))
+            print_lines(console, f"{self.out} is finished.", str(path))
             return 0
         model = self._estimator()
         given = FitArguments(self.data, self.label or None, self.index or None, drop=self.drop)
         data = model.read_training_data(given)
-        with _new_run(self) as folder, ExitStack() as stack:
+        with _new_run(self) as folder:
             data_summary = data_lines(data)
             print_lines(console, *data_summary)
-            if console.is_terminal:
-                model.callbacks = [stack.enter_context(_progress_bar(console))]
-            with _recorded_warnings() as messages:
+            with titled_warnings("warning", console) as messages, ExitStack() as stack:
+                if console.is_terminal:
+                    model.callbacks = [stack.enter_context(ProgressBar("training", console))]
                 model.fit_data(data)
             model.callbacks = None
-            print_lines(console, *messages, style="yellow")
             state, table = model.state_, model.state_.table
             assert table is not None
-            figures = measure_fit(state, data, model.n_draws)
-            expected = self._expected(model, data, console)
+            probe = FitProbe(state, data, model.n_draws)
+            figures, expected = probe.figures(), self._expected(model, data, console)
             result_lines = [*figure_lines(data, figures), *expected_lines(data, expected)]
-            certificate = certify_fit(state, data, model.n_draws)
-            folder.write_snapshot(take_snapshot(state, data, model.n_draws, expected))
+            certificate = probe.certify()
+            folder.write_snapshot(probe.snapshot(expected))
+            lines = {"data": data_summary, "plan": state.plan.summary(), "warnings": messages}
             fit = FitRecord(
                 label=table.label,
                 index_names=list(table.index),
@@ -152,32 +148,27 @@ class Fit:
                 scores={figures.metric: figures.train_score},
                 plan=state.plan.to_dict(),
                 certificate=certificate,
-                messages={
-                    "data": data_summary,
-                    "plan": state.plan.summary(),
-                    "warnings": messages,
-                    "results": result_lines,
-                },
+                messages={**lines, "results": result_lines},
             )
             model.save(folder.path / MODEL_FILE)
             folder.write_events(state.histories)
             folder.write_record(replace(self._record(), fit=fit))
-            self._report(folder.path, console)
+            (run,) = read_runs([folder.path])
+            own_run = RunCollection((replace(run, folder=self.out),))
+            save_report(own_run, folder.path / REPORT_FILE, console)
         print_lines(console, *result_lines, certificate.summary()[0])
         print_lines(console, "The report, to open in a browser:")
-        print_lines(console, str((self.out / REPORT_FILE).resolve()), str(self.out.resolve()))
+        print_lines(console, str(path / REPORT_FILE), str(path))
         if self.json:
-            print_json(
-                "fit",
-                folder=self.out.resolve(),
-                files=sorted(path.resolve() for path in self.out.iterdir()),
-                messages=fit.messages,
-                plan=fit.plan,
-                figures=figures.to_dict(),
-                expected=[asdict(one) for one in expected],
-                certificate=certificate.to_dict(),
-                diagnoses=[diagnosis.to_dict() for diagnosis in state.diagnoses],
-            )
+            findings = {
+                "figures": figures.to_dict(),
+                "expected": [asdict(one) for one in expected],
+                "certificate": certificate.to_dict(),
+                "diagnoses": [diagnosis.to_dict() for diagnosis in state.diagnoses],
+            }
+            files = sorted(file.resolve() for file in self.out.iterdir())
+            said = {"messages": fit.messages, "plan": fit.plan}
+            print_json("fit", folder=path, files=files, **said, **findings)
         return 0
 
     def _estimator(self) -> CIDAEstimator:
@@ -190,28 +181,18 @@ class Fit:
         if method.head_settings:
             head = DISCRIMINATORS[settings["discriminator"]]
             settings["discriminator"] = head(**method.head_settings)
-        estimator = CIDARegressor if self.regression else CIDAClassifier
-        return estimator(
-            **settings,
-            space=self._space(),
-            steps=self.steps,
-            n_members=self.seeds,
-            random_state=self.seed,
-            device=self.device,
-            precision=self.precision,  # type: ignore[arg-type]
-            compile=self.compile,
-        )
+        names = ("steps", "device", "precision", "compile")
+        settings |= {name: getattr(self, name) for name in names}
+        settings |= {"space": self._space(), "n_members": self.seeds, "random_state": self.seed}
+        return (CIDARegressor if self.regression else CIDAClassifier)(**settings)
 
     def _space(self) -> Space | None:
         """A space where a period is given; else the policy finds one."""
         from cida.spaces import Line, Periodic, Product
 
-        periods = _parse_periods(self.periodic, self.index)
-        if not periods:
+        if not (periods := _parse_periods(self.periodic, self.index)):
             return None
-        parts: list[Any] = [
-            Periodic(periods[name]) if name in periods else Line() for name in self.index
-        ]
+        parts: list[Space] = [Periodic(periods[n]) if n in periods else Line() for n in self.index]
         return parts[0] if len(parts) == 1 else Product(parts)
 
     def _expected(
@@ -229,15 +210,10 @@ class Fit:
             print_lines(console, f"No expected accuracy: {error}")
             return ()
 
-    def _report(self, folder: Path, console: Console) -> None:
-        from cida.report import RunCollection, read_runs
-
-        (run,) = read_runs([folder])
-        save_report(RunCollection((replace(run, folder=self.out),)), folder / REPORT_FILE, console)
-
     def _check(self) -> bool:
         """Refuses what cannot be done; whether all is done already."""
         from cida import distributed
+        from cida.io.files import check_empty_folder
         from cida.runs.run_folder import check_checkpoint_seconds
 
         check_checkpoint_seconds(self.checkpoint_seconds)
@@ -245,20 +221,16 @@ class Fit:
         check_name("method", self.method, FIT_METHODS)
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; it must not be negative.")
-        if self.data.suffix and self.data.suffix != ".npz" and self.data.is_file():
-            if not self.label:
-                raise ValueError("label is missing; name the column to predict: --label outcome.")
-            if not self.index:
-                raise ValueError(
-                    "index is missing; name the column along which labels end: --index age."
-                )
-        if distributed.any_rank(self.resume and self._is_finished()):
-            return True
-        if self.out.exists() and not (self.out.is_dir() and not any(self.out.iterdir())):
-            raise ValueError(
-                f"out is {self.out}, which is no empty folder; name one, or one that is not there."
-            )
-        return False
+        needs_names = self.data.suffix not in ("", ".npz") and self.data.is_file()
+        if needs_names and not self.label:
+            raise ValueError("label is missing; name the column to predict: --label outcome.")
+        if needs_names and not self.index:
+            end = "name the column along which labels end: --index age."
+            raise ValueError(f"index is missing; {end}")
+        is_finished = distributed.any_rank(self.resume and self._is_finished())
+        if not is_finished:
+            check_empty_folder(self.out, "out")
+        return is_finished
 
     @property
     def folder(self) -> Path:
@@ -282,7 +254,7 @@ class Fit:
         from cida.runs.records import Origin, RunRecord
         from cida.tables.encoded_table import hash_table_file
 
-        ignored = ("data", "out", "method", "seed", "resume", "checkpoint_seconds", "json")
+        ignored = ("data", "out", "method", "seed", *HOW_IT_IS_RUN)
         settings = {k: v for k, v in vars(self).items() if k not in ignored}
         return RunRecord(
             task="table",
@@ -297,44 +269,17 @@ class Fit:
 
     def _command(self) -> str:
         """What was asked for, to be typed again."""
-        parts = ["cida", "fit", str(self.data), "--out", str(self.out)]
-        parts += ["--label", self.label] if self.label else []
-        for flag in ("index", "periodic", "drop"):
-            values: tuple[str, ...] = getattr(self, flag)
-            parts += [f"--{flag}", *values] if values else []
-        parts += ["--regression"] if self.regression else []
-        parts += ["--method", self.method, "--seeds", str(self.seeds), "--seed", str(self.seed)]
-        parts += ["--steps", str(self.steps)] if self.steps is not None else []
-        parts += [] if self.expected else ["--no-expected"]
-        for flag, default in (("device", "cpu"), ("precision", "float32")):
-            value = getattr(self, flag)
-            parts += [f"--{flag}", value] if value != default else []
-        return shlex.join([*parts, *(["--compile"] if self.compile else [])])
-
-
-@contextmanager
-def _progress_bar(console: Console) -> Iterator[Any]:
-    from cida.training.progress import ProgressBar
-
-    with ProgressBar("training", console) as bar:
-        yield bar
-
-
-@contextmanager
-def _recorded_warnings() -> Iterator[list[str]]:
-    """The warnings of cida that were raised inside, each once; others pass through."""
-    messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", CidaWarning)
-        yield messages
-    for warning in caught:
-        if issubclass(warning.category, CidaWarning):
-            messages.append(f"warning: {warning.message}")
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
-    messages[:] = dict.fromkeys(messages)
+        parts = ["cida", "fit", str(self.data)]
+        for each in fields(self)[1:]:
+            flag, value = f"--{each.name}", getattr(self, each.name)
+            is_left_out = value == each.default and each.name not in ALWAYS_GIVEN
+            if is_left_out or each.name in HOW_IT_IS_RUN:
+                continue
+            if isinstance(value, bool):
+                parts.append(flag if value else f"--no-{each.name}")
+            else:
+                parts += [flag, *(value if isinstance(value, tuple) else [str(value)])]
+        return shlex.join(parts)
 
 
 @contextmanager
@@ -363,13 +308,10 @@ def _parse_periods(pairs: Sequence[str], index: Sequence[str]) -> dict[str, floa
         if not column:
             raise ValueError(f"periodic is {pair!r}; write COLUMN:PERIOD, for example hour:24.")
         if column not in index:
-            hint = did_you_mean(column, index)
-            raise ValueError(
-                f"periodic has {column}, which is no index column ({', '.join(index)})"
-                f"{f'; {hint.strip()}' if hint else '.'}"
-            )
-        if not (math.isfinite(periods[column]) and periods[column] > 0):
-            raise ValueError(
-                f"periodic has the period {periods[column]:g} for {column}; it must be > 0."
-            )
+            hint, known = did_you_mean(column, index).strip(), ", ".join(index)
+            end = f"; {hint}" if hint else "."
+            raise ValueError(f"periodic has {column}, which is no index column ({known}){end}")
+        length = periods[column]
+        if not (math.isfinite(length) and length > 0):
+            raise ValueError(f"periodic has the period {length:g} for {column}; it must be > 0.")
     return periods

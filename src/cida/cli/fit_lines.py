@@ -16,57 +16,53 @@ from cida.selection.expected_score import ExpectedScore
 from cida.tables.cells import ColumnKind
 from cida.tables.table_format import TableFormat
 
-__all__ = [
-    "data_lines",
-    "expected_lines",
-    "figure_lines",
-    "number_words",
-    "range_words",
-    "rows_words",
-]
+__all__ = ["data_lines", "expected_lines", "figure_lines", "rows_words"]
 
 Array = np.ndarray[Any, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NOUNS = {
-    "number": ("number", "numbers"),
-    "boolean": ("boolean", "booleans"),
-    "date": ("date", "dates"),
-    "category": ("category", "categories"),
-}
+PLURALS = {"number": "numbers", "boolean": "booleans", "date": "dates", "category": "categories"}
 
 
 def data_lines(data: TrainingData) -> list[str]:
     """What was understood of the table, a line each."""
-    names, kinds = _table(data).index, _table(data).index_kinds
+    table, codec = _table(data), data.labels
+    names, kinds = table.index, table.index_kinds
     u, labelled = data.dataset.u.numpy(), data.dataset.labelled.numpy()
-    ranges = [f"{n}, {range_words(v, k)}" for n, v, k in zip(names, u.T, kinds, strict=True)]
-    lines = [f"label: {_table(data).label}, {_label(data)}", f"index: {'; '.join(ranges)}"]
+    if isinstance(codec, ClassLabels):
+        label = f"{len(codec.classes)} classes"
+    else:
+        label = f"numbers {_range(codec.decode(data.dataset.source_labels.numpy()), 'number')}"
+    ranges = [f"{n}, {_range(v, k)}" for n, v, k in zip(names, u.T, kinds, strict=True)]
+    lines = [f"label: {table.label}, {label}", f"index: {'; '.join(ranges)}"]
     for part, rows in (("source", labelled), ("target", ~labelled)):
-        spans = [range_words(v, kind) for v, kind in zip(u[rows].T, kinds, strict=True)]
+        spans = [_range(v, kind) for v, kind in zip(u[rows].T, kinds, strict=True)]
         if len(names) > 1:
             spans = [f"{name} {span}" for name, span in zip(names, spans, strict=True)]
         lines.append(f"{part} {', '.join(spans)}: {rows_words(int(rows.sum()))}")
-    lines.append(f"inputs: {_inputs(data)}")
-    schema = _table(data).schema
-    missing = [column.name for column in schema.columns if column.has_missing]
+    counts = Counter(column.kind for column in table.schema.columns)
+    inputs = ", ".join(f"{n} {PLURALS[kind] if n > 1 else kind}" for kind, n in counts.items())
+    is_table = data.layout.kind == "columns"
+    lines.append(f"inputs: {inputs if is_table else f'arrays of shape {data.layout.shape}'}")
+    missing = [column.name for column in table.schema.columns if column.has_missing]
     if missing:
         lines.append(f"with missing values: {', '.join(missing)}")
-    return [*lines, *(f"left out: {name!r}, since {why}" for name, why in schema.dropped)]
+    return [*lines, *(f"left out: {name!r}, since {why}" for name, why in table.schema.dropped)]
 
 
 def figure_lines(data: TrainingData, figures: FitFigures) -> list[str]:
     """What training came to, a line each."""
-    score = (
-        f"accuracy {figures.train_score:.1%}"
-        if figures.metric == "accuracy"
-        else f"root mean squared error {figures.train_score:.4g}"
-    )
-    n_source = len(data.dataset.source_rows)
+    score, table = f"root mean squared error {figures.train_score:.4g}", _table(data)
+    if figures.metric == "accuracy":
+        score = f"accuracy {figures.train_score:.1%}"
+    unit = " days" if table.index_kinds[0] == "date" else ""
+    unit = " scaled units of the index" if len(table.index) > 1 else unit
     return [
-        f"source rows trained on: {score} ({rows_words(n_source)})",
+        f"source rows trained on: {score} ({rows_words(len(data.dataset.source_rows))})",
         f"alignment: of the index's variance the inputs explain {figures.input_index_r2:.1%}, "
         f"the encoding {figures.encoding_index_r2:.1%}",
-        _support(data, figures),
+        f"support: {figures.support.share_outside:.1%} of the target lies outside the source's "
+        f"range, and the farthest row is {_number(figures.support.max_distance)}{unit} away from "
+        "the nearest source row",
     ]
 
 
@@ -82,7 +78,7 @@ def expected_lines(data: TrainingData, cells: Sequence[ExpectedScore]) -> list[s
     worst = min(cells, key=lambda cell: cell.score)
     lo, hi = (np.atleast_1d(np.asarray(end, dtype=float)) for end in (worst.lo, worst.hi))
     kinds = zip(_table(data).index, lo, hi, _table(data).index_kinds, strict=True)
-    where = ", ".join(f"{n} {range_words(np.array([a, b]), k)}" for n, a, b, k in kinds)
+    where = ", ".join(f"{n} {_range(np.array([a, b]), k)}" for n, a, b, k in kinds)
     guess = rows[[not cell.is_within_calibration for cell in cells]].sum() / rows.sum()
     beyond = f"; for {guess:.0%} of the target that is a guess, too far to be checked"
     return [
@@ -91,17 +87,17 @@ def expected_lines(data: TrainingData, cells: Sequence[ExpectedScore]) -> list[s
     ]
 
 
-def range_words(values: Array, kind: ColumnKind) -> str:
+def _range(values: Array, kind: ColumnKind) -> str:
     """18-94, -3 to 5, 2019-01-01 to 2024-06-30."""
     low, high = float(values.min()), float(values.max())
     if kind == "date":
         clock = high - low < 2  # days: then hours matter
         return f"{_date(low, clock)} to {_date(high, clock)}"
-    words = [number_words(low), number_words(high)]
+    words = [_number(low), _number(high)]
     return (" to " if any("-" in word for word in words) else "-").join(words)
 
 
-def number_words(value: float) -> str:
+def _number(value: float) -> str:
     """A number to read: 52, 0.3142, 2019, 75,000."""
     if abs(value) >= 10_000:
         return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.4g}"
@@ -116,35 +112,6 @@ def rows_words(count: int) -> str:
 def _table(data: TrainingData) -> TableFormat:
     assert data.table is not None
     return data.table
-
-
-def _label(data: TrainingData) -> str:
-    codec = data.labels
-    if isinstance(codec, ClassLabels):
-        return f"{len(codec.classes)} classes"
-    return f"numbers {range_words(codec.decode(data.dataset.source_labels.numpy()), 'number')}"
-
-
-def _inputs(data: TrainingData) -> str:
-    if data.layout.kind != "columns":
-        return f"arrays of shape {data.layout.shape}"
-    counts = Counter(column.kind for column in _table(data).schema.columns)
-    return ", ".join(f"{count} {NOUNS[kind][count > 1]}" for kind, count in counts.items())
-
-
-def _support(data: TrainingData, figures: FitFigures) -> str:
-    farthest = figures.support.max_distance
-    if len(_table(data).index) > 1:
-        away = f"{number_words(farthest)} scaled units of the index"
-    elif _table(data).index_kinds[0] == "date":
-        away = f"{number_words(farthest)} days"
-    else:
-        away = number_words(farthest)
-    return (
-        f"support: {figures.support.share_outside:.1%} of the target lies outside the source's "
-        "range, "
-        f"and the farthest row is {away} away from the nearest source row"
-    )
 
 
 def _date(days: float, clock: bool) -> str:

@@ -17,7 +17,7 @@ from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
 from cida.estimators.model_file import load
 from cida.estimators.prediction_inputs import iter_table_rows
-from cida.tables import TableFormat, TableSource, open_table, open_writer
+from cida.tables import open_table, open_writer
 from cida.tables.writer import check_output_suffix
 
 __all__ = ["predict_table"]
@@ -43,21 +43,20 @@ def predict_table(run: Path, data: Path, out: Path, console: Console) -> dict[st
         for x, index, batch in iter_table_rows(state, source):
             assert index is not None  # the table has its own
             u = torch.from_numpy(index)
-            outputs = state.outputs(x, u, model.n_draws)
+            columns = _output_columns(state, state.outputs(x, u, model.n_draws))
             is_extrapolated = state.is_extrapolated(u)
             row_numbers = np.arange(n_rows + 1, n_rows + len(u) + 1)
-            columns = _output_columns(state, outputs)
             write({"row": row_numbers, **columns, "beyond": is_extrapolated})
-            n_rows, n_extrapolated = n_rows + len(u), n_extrapolated + int(is_extrapolated.sum())
+            n_rows += len(u)
+            n_extrapolated += int(is_extrapolated.sum())
             unknown_categories.update(table.schema.unknown_categories(batch))
-    notes = list(_notes(table, source, unknown_categories, n_rows, n_extrapolated))
+    dropped = (name for name, _ in table.schema.dropped)
+    model_columns = {*table.required_columns, table.label, *dropped}
+    extra = [name for name in source.column_names if name not in model_columns]
+    notes = list(_notes(extra, unknown_categories, n_rows, n_extrapolated))
     print_lines(console, *notes)
-    return {
-        "rows": n_rows,
-        "beyond": n_extrapolated,
-        "unknown_categories": dict(unknown_categories),
-        "notes": notes,
-    }
+    counts = {"rows": n_rows, "beyond": n_extrapolated}
+    return {**counts, "unknown_categories": dict(unknown_categories), "notes": notes}
 
 
 def _output_columns(state: FittedState, outputs: Array) -> dict[str, Any]:
@@ -73,22 +72,13 @@ def _output_columns(state: FittedState, outputs: Array) -> dict[str, Any]:
 
 
 def _notes(
-    table: TableFormat,
-    source: TableSource,
-    unknown_categories: Counter[str],
-    n_rows: int,
-    n_extrapolated: int,
+    extra_columns: list[str], unknown_categories: Counter[str], n_rows: int, n_extrapolated: int
 ) -> Iterator[str]:
-    dropped = (name for name, _ in table.schema.dropped)
-    model_columns = {*table.required_columns, table.label, *dropped}
-    extra = [name for name in source.column_names if name not in model_columns]
-    if extra:
-        yield f"ignored, since the model was not fitted on them: {', '.join(extra)}"
+    if extra_columns:
+        yield f"ignored, since the model was not fitted on them: {', '.join(extra_columns)}"
     if unknown_categories:
-        counts = ", ".join(
-            f"{name} ({rows_words(count)})" for name, count in unknown_categories.items()
-        )
-        yield f"categories that the model does not know, read as missing: {counts}"
+        counts = (f"{name} ({rows_words(count)})" for name, count in unknown_categories.items())
+        yield f"categories that the model does not know, read as missing: {', '.join(counts)}"
     if n_extrapolated:
         yield (
             f"{n_extrapolated:,} of {n_rows:,} rows have an index far beyond those seen in "

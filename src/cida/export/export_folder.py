@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from cida.estimators.model_file import library_versions
+from cida.estimators.model_file import library_versions, load
 from cida.export.model_card import ExportedModel, model_card, render_citation
 from cida.export.signature import build_onnx_inputs
-from cida.io.files import atomic_new_folder
-from cida.runs.run_folder import MODEL_FILE, RunFolder
+from cida.io.files import atomic_new_folder, check_empty_folder
+from cida.io.tensors import MODEL_FILE
+from cida.runs.run_folder import RECORD_FILE, RESULT_FILE, RunFolder
 from cida.version import __version__
 
-__all__ = ["check_empty_folder", "export_folder"]
+__all__ = ["export_folder", "read_exported_model"]
 
 CARD_FILE, METADATA_FILE, CITATION_FILE = "README.md", "model.json", "CITATION.cff"
 
@@ -29,7 +30,7 @@ def export_folder(exported: ExportedModel, path: str | os.PathLike[str]) -> None
     what the run was; weights are safetensors.
     """
     folder = Path(path)
-    check_empty_folder(folder)
+    check_empty_folder(folder, "folder")
     with atomic_new_folder(folder) as temp_folder:
         exported.model.save(temp_folder / MODEL_FILE)
         run_folder = RunFolder(temp_folder)
@@ -43,12 +44,19 @@ def export_folder(exported: ExportedModel, path: str | os.PathLike[str]) -> None
         (temp_folder / CITATION_FILE).write_text(render_citation())
 
 
-def check_empty_folder(folder: Path) -> None:
-    """Refuses a folder that has something in it."""
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+def read_exported_model(run: Path) -> ExportedModel:
+    """The model of a run of cida fit, of one run of cida reproduce or demo, or of a model file."""
+    if not run.exists():
         raise ValueError(
-            f"folder is {folder}, which is no empty folder; name one, or one that is not there."
+            f"RUN is {run}, which is not there; give the folder of one run, or a file that "
+            "model.save wrote."
         )
+    model = load(run)
+    if not (run / RECORD_FILE).is_file():
+        return ExportedModel(model)
+    folder = RunFolder.open(run)
+    result = folder.result if (run / RESULT_FILE).is_file() else None
+    return ExportedModel(model, folder.record, result, folder.snapshot)
 
 
 def _model_metadata(exported: ExportedModel, temp_folder: Path) -> dict[str, Any]:

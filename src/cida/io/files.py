@@ -16,6 +16,7 @@ __all__ = [
     "LockedError",
     "atomic_new_folder",
     "atomic_replace",
+    "check_empty_folder",
     "contained_path",
     "exclusive_lock",
     "remove_partial_files",
@@ -70,6 +71,14 @@ def atomic_new_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(temp_folder, ignore_errors=True)
             raise
+
+
+def check_empty_folder(folder: Path, name: str) -> None:
+    """Refuses a folder that has something in it, by the name of its parameter."""
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ValueError(
+            f"{name} is {folder}, which is no empty folder; name one, or one that is not there."
+        )
 
 
 def contained_path(folder: str | os.PathLike[str], name: str) -> Path:

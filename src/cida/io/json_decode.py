@@ -24,8 +24,14 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def from_dict(kind: type[T], values: Any) -> T:
-    """The dataclass of these JSON values; refuses one that is not of its field's type, by name."""
+def from_dict(kind: type[T], values: Any, strict: bool = True) -> T:
+    """The dataclass of these JSON values; refuses one that is not of its field's type, by name.
+
+    Without ``strict`` what a newer version may add is passed over.
+    """
+    if not strict and isinstance(values, dict):
+        names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+        values = {name: value for name, value in values.items() if name in names}
     record: T = decode(kind, values, "it")
     return record
 

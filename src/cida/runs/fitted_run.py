@@ -56,7 +56,6 @@ def read_fitted_run(name: str, file: Path, history: Sequence[Event] = ()) -> Fit
         summary = FitSummary.from_dict(header["summary"])
         diagnoses = [Diagnosis.from_dict(each) for each in header["diagnoses"]]
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ModelFileError(
-            f"{file} has a header that is not as cida writes it ({error})."
-        ) from None
+        message = f"{file} has a header that is not as cida writes it ({error})."
+        raise ModelFileError(message) from None
     return FittedRun(name, summary, history, diagnoses)

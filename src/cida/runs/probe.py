@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
 from cida.certificate.certificate import Certificate, certify_or_decline
+from cida.data import Batch
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
 from cida.estimators.scaling import Scaler
@@ -19,7 +21,7 @@ from cida.runs.snapshot import MAX_SNAPSHOT_ROWS, Snapshot
 from cida.selection import ExpectedScore
 from cida.support import TargetSupport, measure_target_support
 
-__all__ = ["FitFigures", "certify_fit", "measure_fit", "take_snapshot"]
+__all__ = ["FitFigures", "FitProbe"]
 
 Array = np.ndarray[Any, Any]
 MAX_FIGURE_ROWS = 10_000  # enough for a ridge regression, and quick
@@ -46,84 +48,78 @@ class FitFigures:
         return asdict(self)
 
 
-def measure_fit(state: FittedState, data: TrainingData, n_draws: int) -> FitFigures:
-    """The figures of a fit; only source labels are read."""
-    rows = _sample_rows(len(data))
-    batch = data.dataset[rows]
-    e = state.plan.space.embed(batch.u).numpy()
-    encoding = _scaled(state).encodings(batch.x.numpy(), batch.u)
-    design = data.layout.design_matrix(batch.x) if data.layout.kind == "columns" else batch.x
-    inputs = design.flatten(1).double().numpy()
-    step = -(-inputs.shape[1] // MAX_DESIGN_COLUMNS)
-    u = data.dataset.u
-    return FitFigures(
-        metric=state.labels.metric_name,
-        train_score=_train_score(state, data, n_draws),
-        input_index_r2=index_r2(inputs[:, ::step], e),
-        encoding_index_r2=index_r2(encoding, e),
-        support=measure_target_support(
-            state.plan.space, u[data.dataset.target_rows], u[data.dataset.source_rows]
-        ),
-    )
+class FitProbe:
+    """Some rows of all parts of a fit's data, and what the model makes of them."""
 
+    def __init__(self, state: FittedState, data: TrainingData, n_draws: int) -> None:
+        self.state, self.data, self.n_draws = state, data, n_draws
+        self.scaled = replace(state, scaler=Scaler.identity())  # the rows are scaled already
+        order = np.random.default_rng(0).permutation(len(data))  # no order that the table has
+        self.batch = data.dataset[torch.from_numpy(order[:MAX_FIGURE_ROWS])]
 
-def certify_fit(state: FittedState, data: TrainingData, n_draws: int) -> Certificate:
-    """Whether the first member's encoding still tells the index; no label is read."""
-    batch = data.dataset[_sample_rows(len(data))]
-    scaled = _scaled(state)
-    z = scaled.encodings(batch.x.numpy(), batch.u)
-    outputs = scaled.outputs(batch.x.numpy(), batch.u, n_draws)
-    predicted = outputs.argmax(1) if isinstance(state.labels, ClassLabels) else outputs[:, 0]
-    space, names = state.plan.space, state.index_names
-    return certify_or_decline(space, z, batch.u, predicted, index_names=names)
+    def _outputs(self, batch: Batch) -> Array:
+        return self.scaled.outputs(batch.x.numpy(), batch.u, self.n_draws)
 
+    @cached_property
+    def encodings(self) -> Array:
+        """z of each row, by the first member."""
+        return self.scaled.encodings(self.batch.x.numpy(), self.batch.u)
 
-def take_snapshot(
-    state: FittedState,
-    data: TrainingData,
-    n_draws: int,
-    expected: tuple[ExpectedScore, ...] = (),
-) -> Snapshot:
-    """Rows for a report to show; labels that were trained on are not shown as truth."""
-    batch = data.dataset[_sample_rows(len(data))[:MAX_SNAPSHOT_ROWS]]
-    scaled = _scaled(state)
-    outputs = scaled.outputs(batch.x.numpy(), batch.u, n_draws)
-    codec, kinds = state.labels, () if state.table is None else state.table.index_kinds
-    if isinstance(codec, ClassLabels):
-        classes: tuple[str, ...] | None = tuple(str(name) for name in codec.classes)
-        predicted = codec.probabilities(outputs)
-    else:
-        classes, predicted = None, codec.decode(outputs)[:, None]
-    return Snapshot(
-        space=state.plan.space,
-        index_names=state.index_names or (),
-        classes=classes,
-        u=batch.u.numpy(),
-        source=batch.labelled.numpy(),
-        predicted=predicted,
-        truth=np.full(len(batch), np.nan),
-        z=scaled.encodings(batch.x.numpy(), batch.u),
-        is_date=tuple(kind == "date" for kind in kinds),
-        expected=expected,
-    )
+    @cached_property
+    def outputs(self) -> Array:
+        """What is predicted for each row."""
+        return self._outputs(self.batch)
 
+    def figures(self) -> FitFigures:
+        """The figures of the fit; only source labels are read."""
+        batch, layout, dataset = self.batch, self.data.layout, self.data.dataset
+        space, u = self.state.plan.space, dataset.u
+        e = space.embed(batch.u).numpy()
+        design = layout.design_matrix(batch.x) if layout.kind == "columns" else batch.x
+        inputs = design.flatten(1).double().numpy()
+        step = -(-inputs.shape[1] // MAX_DESIGN_COLUMNS)
+        return FitFigures(
+            metric=self.state.labels.metric_name,
+            train_score=self._train_score(),
+            input_index_r2=index_r2(inputs[:, ::step], e),
+            encoding_index_r2=index_r2(self.encodings, e),
+            support=measure_target_support(space, u[dataset.target_rows], u[dataset.source_rows]),
+        )
 
-def _sample_rows(n_rows: int) -> torch.Tensor:
-    """Some rows of all parts of the table, in no order that the table has."""
-    generator = np.random.default_rng(0)
-    return torch.from_numpy(generator.permutation(n_rows)[:MAX_FIGURE_ROWS])
+    def _train_score(self) -> float:
+        source, codec = self.data.dataset.source_rows, self.state.labels
+        batch = self.data.dataset[source[evenly_spaced(len(source), MAX_FIGURE_ROWS)]]
+        y, outputs = batch.y.numpy(), self._outputs(batch)
+        if isinstance(codec, ClassLabels):
+            return codec.metric(y, outputs.argmax(1))
+        return codec.metric(codec.decode(y), codec.decode(outputs))
 
+    def certify(self) -> Certificate:
+        """Whether the first member's encoding still tells the index; no label is read."""
+        is_classifier = isinstance(self.state.labels, ClassLabels)
+        predicted = self.outputs.argmax(1) if is_classifier else self.outputs[:, 0]
+        space, names = self.state.plan.space, self.state.index_names
+        return certify_or_decline(space, self.encodings, self.batch.u, predicted, index_names=names)
 
-def _scaled(state: FittedState) -> FittedState:
-    """The state for rows of its data set, which are scaled already."""
-    return replace(state, scaler=Scaler.identity())
-
-
-def _train_score(state: FittedState, data: TrainingData, n_draws: int) -> float:
-    source = data.dataset.source_rows
-    batch = data.dataset[source[evenly_spaced(len(source), MAX_FIGURE_ROWS)]]
-    outputs = _scaled(state).outputs(batch.x.numpy(), batch.u, n_draws)
-    codec = state.labels
-    if isinstance(codec, ClassLabels):
-        return codec.metric(batch.y.numpy(), outputs.argmax(1))
-    return codec.metric(codec.decode(batch.y.numpy()), codec.decode(outputs))
+    def snapshot(self, expected: tuple[ExpectedScore, ...] = ()) -> Snapshot:
+        """Rows for a report to show; labels that were trained on are not shown as truth."""
+        state, codec, classes = self.state, self.state.labels, None
+        outputs, u = self.outputs[:MAX_SNAPSHOT_ROWS], self.batch.u[:MAX_SNAPSHOT_ROWS].numpy()
+        if isinstance(codec, ClassLabels):
+            classes = tuple(str(name) for name in codec.classes)
+            predicted = codec.probabilities(outputs)
+        else:
+            predicted = codec.decode(outputs)[:, None]
+        kinds = () if state.table is None else state.table.index_kinds
+        return Snapshot(
+            space=state.plan.space,
+            index_names=state.index_names or (),
+            classes=classes,
+            u=u,
+            source=self.batch.labelled[:MAX_SNAPSHOT_ROWS].numpy(),
+            predicted=predicted,
+            truth=np.full(len(u), np.nan),
+            z=self.encodings[:MAX_SNAPSHOT_ROWS],
+            is_date=tuple(kind == "date" for kind in kinds),
+            expected=expected,
+        )

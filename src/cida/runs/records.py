@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypedDict
 
@@ -18,7 +18,6 @@ from cida.methods import Role
 from cida.runs.result_table import ResultTable
 
 __all__ = [
-    "CHECKPOINT_FOLDER_NAME",
     "MANIFEST_FILE",
     "ExperimentText",
     "FitRecord",
@@ -33,7 +32,6 @@ __all__ = [
 MANIFEST_FILE = "manifest.json"
 RECORD_SCHEMA = 2
 MAX_ABS_FIGURE = 1e100
-CHECKPOINT_FOLDER_NAME = "checkpoint"  # of checkpoints, in the folder of an unfinished run
 
 
 @dataclass(frozen=True)
@@ -110,8 +108,7 @@ class RunRecord:
         values = decode(dict[str, Any], data, "it")
         if values.get("schema") != RECORD_SCHEMA:
             raise ValueError(f"its schema is {values.get('schema')!r}, not {RECORD_SCHEMA}")
-        known = {each.name for each in fields(cls)}
-        record = from_dict(cls, {name: each for name, each in values.items() if name in known})
+        record = from_dict(cls, values, strict=False)
         if record.fit is not None and record.fit.certificate is not None:
             Certificate.from_dict(record.fit.certificate.to_dict())  # whose tests are checked
         return record
@@ -230,7 +227,8 @@ class Manifest:
 
     def save(self, folder: Path) -> None:
         """Writes it into the experiment's folder."""
-        text = json.dumps({"schema": 2, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+        values = {"schema": RECORD_SCHEMA, **asdict(self)}
+        text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
         write_atomically(folder / MANIFEST_FILE, text.encode())
 
     @classmethod
@@ -239,7 +237,7 @@ class Manifest:
         path = contained_path(folder, MANIFEST_FILE)
         try:
             data = decode(dict[str, Any], parse_json(path.read_bytes()), "it")
-            if data.pop("schema", None) != 2:
+            if data.pop("schema", None) != RECORD_SCHEMA:
                 raise ValueError("of another version")
             return from_dict(cls, data)
         except (OSError, ValueError) as error:

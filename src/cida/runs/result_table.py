@@ -56,11 +56,6 @@ class TableRow:
     cells: dict[str, Cell]
     role: RowRole = "own"
 
-    @property
-    def texts(self) -> dict[str, str]:
-        """The cells as they are written."""
-        return {name: str(cell) for name, cell in self.cells.items()}
-
 
 @dataclass(frozen=True)
 class ResultTable:
@@ -71,8 +66,11 @@ class ResultTable:
     @classmethod
     def of(cls, lines: Iterable[Mapping[str, CellValue]]) -> ResultTable:
         """A table of these values, a row for each mapping."""
-        cells = ({name: _to_cell(value) for name, value in line.items()} for line in lines)
-        return cls(tuple(TableRow(each) for each in cells))
+        rows = [
+            {name: v if isinstance(v, Cell) else Cell(v) for name, v in line.items()}
+            for line in lines
+        ]
+        return cls(tuple(map(TableRow, rows)))
 
     @property
     def columns(self) -> list[str]:
@@ -86,17 +84,11 @@ class ResultTable:
     @property
     def texts(self) -> list[dict[str, str]]:
         """The cells of each row as they are written."""
-        return [row.texts for row in self.rows]
+        return [{name: str(cell) for name, cell in row.cells.items()} for row in self.rows]
 
     def without_columns(self, names: Sequence[str]) -> ResultTable:
         """The same table, with these columns left out."""
+        kept = [{n: c for n, c in row.cells.items() if n not in names} for row in self.rows]
         return ResultTable(
-            tuple(
-                TableRow({n: cell for n, cell in row.cells.items() if n not in names}, row.role)
-                for row in self.rows
-            )
+            tuple(TableRow(c, row.role) for c, row in zip(kept, self.rows, strict=True))
         )
-
-
-def _to_cell(value: CellValue) -> Cell:
-    return value if isinstance(value, Cell) else Cell(value)

@@ -7,36 +7,28 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 from cida.errors import error_summary
 from cida.io.files import contained_path, exclusive_lock, remove_partial_files, write_atomically
-from cida.io.json_decode import from_dict, parse_json
+from cida.io.json_decode import decode, from_dict, parse_json
 from cida.io.tensors import MODEL_FILE, ModelFileError
 from cida.runs.fitted_run import FittedRun, read_fitted_run
-from cida.runs.records import CHECKPOINT_FOLDER_NAME, MANIFEST_FILE, Manifest, RunRecord, RunResult
+from cida.runs.records import MANIFEST_FILE, RunRecord, RunResult
 from cida.runs.snapshot import SNAPSHOT_FILE, Snapshot, load_snapshot
 from cida.training import Event, resumable
 from cida.training.checkpointing import CHECKPOINT_INTERVAL_SECONDS
 
-__all__ = [
-    "EVENTS_FILE",
-    "MODEL_FILE",
-    "RECORD_FILE",
-    "RESULT_FILE",
-    "RunFolder",
-    "check_checkpoint_seconds",
-    "find_run_folders",
-    "load_fitted_run",
-]
+__all__ = ["RunFolder", "check_checkpoint_seconds", "find_run_folders", "load_fitted_run"]
 
 RECORD_FILE = "run.json"
 RESULT_FILE = "row.json"
 EVENTS_FILE = "events.jsonl"
-
+CHECKPOINT_FOLDER_NAME = "checkpoint"  # of checkpoints, in the folder of an unfinished run
+RESUMABLE_ERRORS = (KeyboardInterrupt, OSError, MemoryError, SystemExit)  # others would come again
 MAX_LEARNING_RATE = 1e6
 
 
@@ -57,13 +49,13 @@ class RunFolder:
         """The folder of a run that is there; its record is read and checked at once."""
         if not path.is_dir():
             raise FileNotFoundError(f"RUN is {path}, where there is nothing; check the path.")
-        folder = cls(path)
         if not (path / RECORD_FILE).exists():
             inner = find_run_folders(path)
             hint = f"such as {inner[0]}" if inner else "as cida fit, demo or reproduce write it"
             raise FileNotFoundError(
                 f"RUN is {path}, which has no {RECORD_FILE}; give the folder of one run, {hint}."
             )
+        folder = cls(path)
         _ = folder.record
         return folder
 
@@ -92,21 +84,15 @@ class RunFolder:
             try:
                 with resumable(working_folder / CHECKPOINT_FOLDER_NAME, checkpoint_seconds):
                     yield cls(working_folder)
-            except KeyboardInterrupt:
-                if not _has_checkpoint(working_folder):
-                    shutil.rmtree(working_folder)
-                    raise KeyboardInterrupt("interrupted; nothing was written.") from None
-                raise KeyboardInterrupt(
-                    "interrupted; the training so far is kept: the same command with --resume "
-                    "goes on."
-                ) from None
-            except (OSError, MemoryError, SystemExit):
-                if not _has_checkpoint(working_folder):
+            except BaseException as error:
+                is_kept = isinstance(error, RESUMABLE_ERRORS) and _has_checkpoint(working_folder)
+                if not is_kept:
                     shutil.rmtree(working_folder, ignore_errors=True)
-                raise
-            except BaseException:  # it would end the same way again
-                shutil.rmtree(working_folder, ignore_errors=True)
-                raise
+                if not isinstance(error, KeyboardInterrupt):
+                    raise
+                kept = "the training so far is kept: the same command with --resume goes on."
+                outcome = kept if is_kept else "nothing was written."
+                raise KeyboardInterrupt(f"interrupted; {outcome}") from None
             if path.is_dir():
                 path.rmdir()
             os.replace(working_folder, path)
@@ -128,8 +114,6 @@ class RunFolder:
         with resumable(self.path / CHECKPOINT_FOLDER_NAME, checkpoint_seconds):
             yield
         shutil.rmtree(self.path / CHECKPOINT_FOLDER_NAME, ignore_errors=True)
-
-    # --- reading -----------------------------------------------------------------------------
 
     @cached_property
     def record(self) -> RunRecord:
@@ -172,14 +156,25 @@ class RunFolder:
         parents = self.path.resolve().parents[:2]
         return next((each for each in parents if (each / MANIFEST_FILE).is_file()), None)
 
-    @cached_property
-    def manifest(self) -> Manifest | None:
-        """What the experiment adds to a report of its runs."""
-        return None if self.manifest_folder is None else Manifest.load(self.manifest_folder)
-
     def events(self) -> dict[int, list[Event]]:
         """The events of each of its models, by number."""
-        return _read_events(contained_path(self.path, EVENTS_FILE))
+        path = contained_path(self.path, EVENTS_FILE)
+        try:
+            lines = path.read_text().splitlines()
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"there is no {path}; a run that was cut short has none: run it again."
+            ) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} cannot be read ({error_summary(error)}).") from None
+        events: dict[int, list[Event]] = {}
+        for number, line in enumerate(lines, start=1):
+            try:
+                _add_event(events, decode(dict[str, Any], parse_json(line), "it"))
+            except ValueError as error:
+                where = f"{path} is damaged in line {number}"
+                raise ValueError(f"{where} ({error}); run it again.") from None
+        return events
 
     @property
     def model_file(self) -> Path | None:
@@ -193,8 +188,6 @@ class RunFolder:
             return None
         return read_fitted_run(str(self.path), self.model_file, self.events().get(0, ()))
 
-    # --- writing -----------------------------------------------------------------------------
-
     def write_record(self, record: RunRecord) -> None:
         """Write what was run."""
         _write_json(self.path / RECORD_FILE, record.to_dict())
@@ -205,12 +198,9 @@ class RunFolder:
 
     def write_events(self, histories: Sequence[Sequence[Event]]) -> None:
         """Write the events of each model."""
-        lines = [
-            json.dumps({"model": number, **asdict(event)}) + "\n"
-            for number, history in enumerate(histories)
-            for event in history
-        ]
-        write_atomically(self.path / EVENTS_FILE, "".join(lines).encode())
+        numbered = [(k, event) for k, events in enumerate(histories) for event in events]
+        text = "".join(json.dumps({"model": k, **asdict(each)}) + "\n" for k, each in numbered)
+        write_atomically(self.path / EVENTS_FILE, text.encode())
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """Write the rows that a report shows."""
@@ -253,44 +243,12 @@ def _keep_only_checkpoints(folder: Path) -> None:
             shutil.rmtree(leftover) if is_folder else leftover.unlink()
 
 
-def _read_events(path: Path) -> dict[int, list[Event]]:
-    try:
-        lines = path.read_text().splitlines()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"there is no {path}; a run that was cut short has none: run it again."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read ({error_summary(error)}).") from None
-    events: dict[int, list[Event]] = {}
-    for number, line in enumerate(lines, start=1):
-        try:
-            event = from_dict(_EventLine, _drop_unknown_fields(parse_json(line)))
-            model_events = events.setdefault(event.model, [])
-            if model_events and event.step <= model_events[-1].step:
-                raise ValueError(f"step {event.step} after step {model_events[-1].step}")
-            model_events.append(event.to_event())
-        except ValueError as error:
-            raise ValueError(
-                f"{path} is damaged in line {number} ({error}); run it again."
-            ) from None
-    return events
-
-
-@dataclass(frozen=True)
-class _EventLine(Event):
-    """A line of the events: an event, and the number of the model that it is of."""
-
-    model: int = 0
-
-    def to_event(self) -> Event:
-        """The event alone; refuses one before the first step or without a learning rate."""
-        if self.step < 1 or not 0 < self.learning_rate < MAX_LEARNING_RATE:
-            raise ValueError(f"step {self.step} with learning rate {self.learning_rate:g}")
-        return Event(**{each.name: getattr(self, each.name) for each in fields(Event)})
-
-
-def _drop_unknown_fields(data: Any) -> Any:
-    """What a newer version may add is passed over."""
-    names = {each.name for each in fields(_EventLine)}
-    return {k: v for k, v in data.items() if k in names} if isinstance(data, dict) else data
+def _add_event(events: dict[int, list[Event]], values: dict[str, Any]) -> None:
+    """Add the event of a line to those of its model; refuses what cannot follow them."""
+    model_events = events.setdefault(decode(int, values.get("model", 0), "model"), [])
+    event = from_dict(Event, values, strict=False)
+    if event.step < 1 or not 0 < event.learning_rate < MAX_LEARNING_RATE:
+        raise ValueError(f"step {event.step} with learning rate {event.learning_rate:g}")
+    if model_events and event.step <= model_events[-1].step:
+        raise ValueError(f"step {event.step} after step {model_events[-1].step}")
+    model_events.append(event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypedDict
 
@@ -29,6 +29,11 @@ Array = np.ndarray[Any, Any]
 SNAPSHOT_FILE = "view.safetensors"  # in a run's folder
 MAX_SNAPSHOT_ROWS = 1500  # of a view: a cloud that can be looked at, in a small file
 SNAPSHOT_SCHEMA_VERSION = 1
+SMALL = np.float32
+ROW_TYPES = {"u": np.float64, "source": np.bool_, "predicted": SMALL, "truth": SMALL, "z": SMALL}
+IMAGE_TYPES = {"images": np.uint8, "labels": np.int64, "stops": np.float64}
+IMAGE_TYPES |= {"angle": SMALL, "predicted": SMALL}
+KINDS = {"source": "b", "turned.images": "u", "turned.labels": "i"}  # all others are floats
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,8 @@ class Snapshot:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """All of it in one safetensors file; u in double precision, the grid in half."""
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in self._arrays()}
+        arrays = {name: np.ascontiguousarray(each) for name, each in self._arrays().items()}
+        tensors = {name: torch.from_numpy(each) for name, each in arrays.items()}
         header = {
             "view": SNAPSHOT_SCHEMA_VERSION,
             "space": self.space.to_dict(),
@@ -99,31 +105,15 @@ class Snapshot:
         }
         write_model_file(path, tensors, header)
 
-    def _arrays(self) -> list[tuple[str, Array]]:
-        small = np.float32
-        arrays = [
-            ("u", self.u.astype(np.float64)),
-            ("source", self.source.astype(bool)),
-            ("predicted", self.predicted.astype(small)),
-            ("truth", self.truth.astype(small)),
-        ]
-        if self.z is not None:
-            arrays.append(("z", self.z.astype(small)))
+    def _arrays(self) -> dict[str, Array]:
+        named = [(name, getattr(self, name), dtype) for name, dtype in ROW_TYPES.items()]
         if (plane := self.plane) is not None:
-            arrays += [("plane.x", plane.x.astype(small))]
-            arrays += [("plane.grid", plane.grid.astype(np.float16))]
-            arrays += [
-                (f"plane.stops.{k}", s.astype(np.float64)) for k, s in enumerate(plane.stops)
-            ]
+            named += [("plane.x", plane.x, np.float32), ("plane.grid", plane.grid, np.float16)]
+            named += [(f"plane.stops.{k}", s, np.float64) for k, s in enumerate(plane.stops)]
         if (rotated := self.rotated_images) is not None:
-            arrays += [
-                ("turned.images", rotated.images.astype(np.uint8)),
-                ("turned.labels", rotated.labels.astype(np.int64)),
-                ("turned.stops", rotated.stops.astype(np.float64)),
-                ("turned.angle", rotated.angle.astype(small)),
-                ("turned.predicted", rotated.predicted.astype(small)),
-            ]
-        return arrays
+            types = IMAGE_TYPES.items()
+            named += [(f"turned.{name}", getattr(rotated, name), dtype) for name, dtype in types]
+        return {name: values.astype(dtype) for name, values, dtype in named if values is not None}
 
 
 class _Header(TypedDict, total=False):
@@ -131,11 +121,11 @@ class _Header(TypedDict, total=False):
 
     view: int
     space: dict[str, Any]
-    index: list[str]
-    classes: list[str] | None
-    dates: list[bool]
-    box: list[float] | None
-    expected: list[ExpectedScore]
+    index: tuple[str, ...]
+    classes: tuple[str, ...] | None
+    dates: tuple[bool, ...]
+    box: tuple[float, float, float, float] | None
+    expected: tuple[ExpectedScore, ...]
 
 
 def load_snapshot(path: str | os.PathLike[str]) -> Snapshot:
@@ -146,21 +136,25 @@ def load_snapshot(path: str | os.PathLike[str]) -> Snapshot:
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         if header["view"] != SNAPSHOT_SCHEMA_VERSION:
             raise ValueError(f"view {header['view']}")
+        plane, rotated, box = None, None, header["box"]
+        if box is not None:
+            stops = sorted(name for name in arrays if name.startswith("plane.stops."))
+            places = tuple(arrays[name] for name in stops)
+            plane = PlaneMap(arrays["plane.x"], box, places, arrays["plane.grid"])
+        if "turned.images" in arrays:
+            rotated = RotatedImages(**{name: arrays[f"turned.{name}"] for name in IMAGE_TYPES})
         snapshot = Snapshot(
             space=space_from_dict(header["space"]),
-            index_names=tuple(header["index"]),
-            classes=None if header["classes"] is None else tuple(header["classes"]),
-            u=arrays["u"],
-            source=arrays["source"],
-            predicted=arrays["predicted"],
-            truth=arrays["truth"],
+            index_names=header["index"],
+            classes=header["classes"],
+            **{name: arrays[name] for name in ROW_TYPES if name != "z"},
             z=arrays.get("z"),
-            is_date=tuple(header["dates"]),
-            plane=_load_plane(arrays, header["box"]),
-            rotated_images=_load_rotated_images(arrays),
-            expected=tuple(header["expected"]),
+            is_date=header["dates"],
+            plane=plane,
+            rotated_images=rotated,
+            expected=header["expected"],
         )
-        validate_snapshot(snapshot)
+        _validate(snapshot, arrays)
         return snapshot
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(
@@ -168,91 +162,43 @@ def load_snapshot(path: str | os.PathLike[str]) -> Snapshot:
         ) from None
 
 
-def _load_plane(arrays: Mapping[str, Array], box: Sequence[float] | None) -> PlaneMap | None:
-    if box is None:
-        return None
-    left, right, bottom, top = box
-    stops = sorted(name for name in arrays if name.startswith("plane.stops."))
-    return PlaneMap(
-        x=arrays["plane.x"],
-        box=(left, right, bottom, top),
-        stops=tuple(arrays[name] for name in stops),
-        grid=arrays["plane.grid"],
-    )
-
-
-def _load_rotated_images(arrays: Mapping[str, Array]) -> RotatedImages | None:
-    names = ("images", "labels", "stops", "angle", "predicted")
-    if "turned.images" not in arrays:
-        return None
-    return RotatedImages(**{name: arrays[f"turned.{name}"] for name in names})
-
-
-def validate_snapshot(snapshot: Snapshot) -> None:
+def _validate(snapshot: Snapshot, arrays: Mapping[str, Array]) -> None:
     """Refuses arrays that do not fit together: a file may be of anybody's making."""
     rows, columns = len(snapshot.u) if snapshot.u.ndim else 0, len(snapshot.index_names)
-    outputs = 1 if snapshot.classes is None else len(snapshot.classes)
-    if not rows or snapshot.space.width != columns or len(snapshot.is_date) not in (0, columns):
-        raise ValueError(
-            f"{rows} rows of {columns} index columns in a space of {snapshot.space.width}"
-        )
-    _validate_array("u", snapshot.u, (rows, columns))
-    _validate_array("predicted", snapshot.predicted, (rows, outputs))
-    _validate_array("truth", snapshot.truth, (rows,), allow_nan=True)
-    _validate_array("source", snapshot.source, (rows,), kind="b")
+    width, classes = snapshot.space.width, snapshot.classes
+    if not rows or width != columns or len(snapshot.is_date) not in (0, columns):
+        raise ValueError(f"{rows} rows of {columns} index columns in a space of {width}")
+    outputs = 1 if classes is None else len(classes)
+    shapes: dict[str, tuple[int, ...]] = {"u": (rows, columns), "predicted": (rows, outputs)}
+    shapes |= {"truth": (rows,), "source": (rows,)}
     if snapshot.z is not None:
-        _validate_array("z", snapshot.z, (rows, *snapshot.z.shape[1:2]))
-    if snapshot.classes is not None:
-        known_labels = snapshot.truth[np.isfinite(snapshot.truth)]
-        if (
-            not outputs
-            or ((known_labels < 0) | (known_labels >= outputs) | (known_labels % 1 != 0)).any()
-        ):
-            raise ValueError("truth has a class that is not there")
+        shapes["z"] = (rows, *snapshot.z.shape[1:2])
     if (plane := snapshot.plane) is not None:
-        _validate_array("plane.x", plane.x, (rows, 2))
-        _validate_array("box", np.array(plane.box), (4,))
-        if (
-            len(plane.stops) != columns
-            or plane.box[0] >= plane.box[1]
-            or plane.box[2] >= plane.box[3]
-        ):
+        left, right, bottom, top = plane.box
+        is_box = np.isfinite(plane.box).all() and left < right and bottom < top
+        if len(plane.stops) != columns or not is_box:
             raise ValueError("plane has no stops for each index column, or its box is empty")
-        for plane_stops in plane.stops:
-            _validate_array("plane.stops", plane_stops, (len(plane_stops),), min_size=1)
         cells = tuple(len(places) for places in plane.stops)
-        _validate_array(
-            "plane.grid", plane.grid, (*cells, *plane.grid.shape[columns:][:2]), min_size=1
-        )
+        shapes |= {f"plane.stops.{k}": (count,) for k, count in enumerate(cells)}
+        shapes |= {"plane.x": (rows, 2), "plane.grid": (*cells, *plane.grid.shape[columns:][:2])}
     if (rotated := snapshot.rotated_images) is not None:
-        n_images, stops = len(rotated.images), len(rotated.stops)
-        _validate_array(
-            "turned.images",
-            rotated.images,
-            (n_images, *rotated.images.shape[1:3]),
-            kind="u",
-            min_size=1,
-        )
-        _validate_array("turned.labels", rotated.labels, (n_images,), kind="i")
-        _validate_array("turned.stops", rotated.stops, (stops,), min_size=1)
-        _validate_array("turned.angle", rotated.angle, (n_images, stops))
-        _validate_array("turned.predicted", rotated.predicted, (n_images, stops, outputs))
+        grid = n_images, n_stops = len(rotated.images), len(rotated.stops)
+        shapes["turned.images"] = (n_images, *rotated.images.shape[1:3])
+        shapes |= {"turned.labels": (n_images,), "turned.stops": (n_stops,)}
+        shapes |= {"turned.angle": grid, "turned.predicted": (*grid, outputs)}
+    for name, shape in shapes.items():
+        values, kind = arrays[name], KINDS.get(name, "f")
+        if values.shape != shape or values.dtype.kind != kind or not values.size:
+            raise ValueError(
+                f"{name} has the shape {list(values.shape)} and the type {values.dtype}"
+            )
+        if not (np.isfinite(values) | (np.isnan(values) & (name == "truth"))).all():
+            raise ValueError(f"{name} holds what is no finite number")
+    labels = snapshot.truth[np.isfinite(snapshot.truth)]
+    if classes is not None and not np.isin(labels, np.arange(outputs)).all():
+        raise ValueError("truth has a class that is not there")
     for cell in snapshot.expected:
         numbers = np.hstack([cell.lo, cell.hi, cell.score, cell.low, cell.high])
         alike = np.shape(cell.lo) == np.shape(cell.hi)
         if not np.isfinite(numbers).all() or cell.n < 1 or not alike:
             raise ValueError("expected has a cell that is none")
-
-
-def _validate_array(
-    name: str,
-    values: Array,
-    shape: tuple[int, ...],
-    kind: str = "f",
-    allow_nan: bool = False,
-    min_size: int = 0,
-) -> None:
-    if values.shape != shape or values.dtype.kind != kind or values.size < min_size:
-        raise ValueError(f"{name} has the shape {list(values.shape)} and the type {values.dtype}")
-    if kind == "f" and not (np.isfinite(values) | (allow_nan & np.isnan(values))).all():
-        raise ValueError(f"{name} holds what is no finite number")
