@@ -10,7 +10,7 @@ from rich.console import Console
 import cida
 from cida.cli.doctor import Doctor
 from cida.cli.fit import Fit
-from cida.cli.predict_table import predict_table
+from cida.cli.predict import predict_table
 from cida.datasets import make_circle
 from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, make_toy_data
 from cida.experiments.runner import run_recipe

@@ -73,8 +73,7 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], di
             ) from None
         raise ModelFileError(
             f"{path} is damaged or cut short ({error_summary(error)}); save the model again or "
-            "copy it "
-            "again."
+            "copy it again."
         ) from None
     return tensors, _parse_header(path, metadata)
 
@@ -90,8 +89,8 @@ def _parse_header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     if version != MODEL_FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has model format {version!r} but this cida reads format "
-            f"{MODEL_FORMAT_VERSION}; "
-            f"it was written by cida {header.get('cida_version', 'unknown')}: install that version."
+            f"{MODEL_FORMAT_VERSION}; it was written by cida "
+            f"{header.get('cida_version', 'unknown')}: install that version."
         )
     assert isinstance(header, dict)
     return header

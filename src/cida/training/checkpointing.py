@@ -31,6 +31,7 @@ __all__ = ["Checkpoint", "CheckpointStore", "CheckpointWarning", "GracefulInterr
 MAX_KEPT_CHECKPOINTS = 2  # one may be damaged
 CHECKPOINT_INTERVAL_SECONDS = 30.0
 CHECKPOINT_FORMAT_VERSION = 3  # what a checkpoint holds, and under which names
+CHECKPOINT_NAMES = f"step-[0-9]*-{'[0-9a-f]' * 16}.safetensors"
 SYNC_INTERVAL_ROUNDS = 20  # how often ranks agree on a checkpoint or an interruption
 
 
@@ -166,19 +167,20 @@ class CheckpointStore:
     def _list_files(self) -> list[Path]:
         """All checkpoint files, in the order of their steps."""
         remove_partial_files(self.folder)
-        return sorted(self.folder.glob("step-*-*.safetensors"))
+        return sorted(self.folder.glob(CHECKPOINT_NAMES))
 
 
 class GracefulInterrupt:
     """Inside, the first Ctrl-C or SIGTERM takes effect after the round, a second one at once."""
 
     def __init__(self, checkpoints: CheckpointStore | None) -> None:
-        self.is_enabled = checkpoints is not None
+        self.checkpoints = checkpoints
         self.previous_handlers: dict[int, Any] = {}
         self.received_signal: int | None = None
 
     def __enter__(self) -> Self:
-        if self.is_enabled and threading.current_thread() is threading.main_thread():
+        is_main = threading.current_thread() is threading.main_thread()
+        if self.checkpoints is not None and is_main:
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) not in (signal.SIG_IGN, None):
                     self.previous_handlers[number] = signal.signal(number, self._handle_signal)
@@ -199,7 +201,7 @@ class GracefulInterrupt:
 
     def is_requested(self, step: int) -> bool:
         """Whether training has to stop here; all ranks get the same answer."""
-        if not self.is_enabled or (distributed.world_size() > 1 and step % SYNC_INTERVAL_ROUNDS):
+        if distributed.world_size() > 1 and step % SYNC_INTERVAL_ROUNDS:
             return False
         return distributed.any_rank(self.received_signal is not None)
 

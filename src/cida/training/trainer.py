@@ -69,17 +69,11 @@ class Trainer:
             encoder_precision(game.encoder, t.precision, t.compile),
             GracefulInterrupt(checkpoints) as interrupt,
         ):
-            self._run(game.train(), dataset, checkpoints, interrupt)
+            self._run(game.train(), dataset, interrupt)
         game.eval()
 
-    def _run(
-        self,
-        game: Game,
-        dataset: IndexedDataset,
-        checkpoints: CheckpointStore | None,
-        interrupt: GracefulInterrupt,
-    ) -> None:
-        t = self.config
+    def _run(self, game: Game, dataset: IndexedDataset, interrupt: GracefulInterrupt) -> None:
+        t, checkpoints = self.config, interrupt.checkpoints
         device = distributed.rank_device(t.device)
         state = self._make_state(game.to(device))
         sampler = Sampler(dataset, game.space, t.n_balance_bins, state.generator)
