@@ -20,8 +20,6 @@ from cida.version import __version__
 
 __all__ = ["export_folder", "read_exported_model"]
 
-CARD_FILE, METADATA_FILE, CITATION_FILE = "README.md", "model.json", "CITATION.cff"
-
 
 def export_folder(exported: ExportedModel, path: str | os.PathLike[str]) -> None:
     """Writes the folder, which must not exist yet or be empty; `cida.load` reads it anywhere.
@@ -39,9 +37,9 @@ def export_folder(exported: ExportedModel, path: str | os.PathLike[str]) -> None
         if exported.result is not None:
             run_folder.write_result(exported.result)
         metadata = json.dumps(_model_metadata(exported, temp_folder), indent=2) + "\n"
-        (temp_folder / METADATA_FILE).write_text(metadata)
-        (temp_folder / CARD_FILE).write_text(model_card(exported, folder.name))
-        (temp_folder / CITATION_FILE).write_text(render_citation())
+        (temp_folder / "model.json").write_text(metadata)
+        (temp_folder / "README.md").write_text(model_card(exported, folder.name))
+        (temp_folder / "CITATION.cff").write_text(render_citation())
 
 
 def read_exported_model(run: Path) -> ExportedModel:

@@ -23,13 +23,7 @@ from cida.estimators.base import CIDAEstimator
 from cida.estimators.fitted_state import FittedState
 from cida.export.onnx_check import make_synthetic_rows, max_prediction_difference
 from cida.export.onnx_graph import EstimatorGraph, TableGraph
-from cida.export.signature import (
-    CLASSIFIER_OUTPUTS,
-    REGRESSOR_OUTPUTS,
-    OnnxInput,
-    build_onnx_inputs,
-    indexed_table,
-)
+from cida.export.signature import OUTPUTS, OnnxInput, build_onnx_inputs, indexed_table
 from cida.io.files import atomic_replace
 from cida.version import __version__
 
@@ -131,7 +125,7 @@ def _trace(graph: EstimatorGraph, examples: list[Tensor]) -> OnnxModel:
 def _finalize_graph(model: OnnxModel, inputs: Sequence[OnnxInput], classes: Array | None) -> None:
     """Names of the user's own, texts to codes before the network, codes to classes after it."""
     onnx = import_module("onnx")
-    graph, names = model.graph, CLASSIFIER_OUTPUTS if classes is not None else REGRESSOR_OUTPUTS
+    graph, names = model.graph, OUTPUTS["regressor" if classes is None else "classifier"]
     outputs = [output.name for output in graph.output]
     new_names = {f"in.{k}": one.name for k, one in enumerate(inputs) if one.kind != "category"}
     new_names |= dict(zip(outputs, names, strict=False))

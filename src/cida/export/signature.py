@@ -10,10 +10,9 @@ from cida.estimators.fitted_state import FittedState
 if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
     from cida.tables import TableFormat
 
-__all__ = ["INPUT_FORMATS", "OnnxInput", "build_onnx_inputs", "indexed_table"]
+__all__ = ["INPUT_FORMATS", "OUTPUTS", "OnnxInput", "build_onnx_inputs", "indexed_table"]
 
-CLASSIFIER_OUTPUTS = ("probabilities", "label")
-REGRESSOR_OUTPUTS = ("prediction", "deviation")
+OUTPUTS = {"classifier": ("probabilities", "label"), "regressor": ("prediction", "deviation")}
 INPUT_FORMATS = {
     "number": "double, NaN where missing",
     "boolean": "double, 0 or 1, NaN where missing",
@@ -75,5 +74,5 @@ def build_onnx_inputs(state: FittedState) -> tuple[OnnxInput, ...]:
 
 def _unreserved_name(column: str) -> str:
     """The column's own name, unless an output has it or it is none at all."""
-    is_free = column and column not in (*CLASSIFIER_OUTPUTS, *REGRESSOR_OUTPUTS)
+    is_free = column and not any(column in names for names in OUTPUTS.values())
     return column if is_free else f"input.{column}"

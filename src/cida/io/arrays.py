@@ -26,7 +26,10 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
     """Those of these arrays that an npz file has; whatever is wrong with it is a ValueError."""
     with _raise_value_errors(), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            _check_size(member)
+            size, packed_size = member.file_size, max(1, member.compress_size)
+            if size > max(MAX_UNPACKED_BYTES, MAX_COMPRESSION_RATIO * packed_size):
+                ratio = size / packed_size
+                raise ValueError(f"{member.filename} unpacks to {ratio:.0f} times its size")
         with np.load(path, allow_pickle=False) as members:
             arrays = {name: members[name] for name in names if name in members}
     for name, array in arrays.items():
@@ -50,12 +53,6 @@ def advise_random_access(array: Array) -> Array:
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
         mapped.madvise(mmap.MADV_RANDOM)
     return array
-
-
-def _check_size(member: zipfile.ZipInfo) -> None:
-    size, packed_size = member.file_size, max(1, member.compress_size)
-    if size > max(MAX_UNPACKED_BYTES, MAX_COMPRESSION_RATIO * packed_size):
-        raise ValueError(f"{member.filename} unpacks to {size / packed_size:.0f} times its size")
 
 
 @contextmanager

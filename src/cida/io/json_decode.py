@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -48,7 +49,10 @@ def decode(kind: Any, value: Any, name: str) -> Any:
         return _decode_record(kind, value, name)
     origin, type_args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return _decode_union(type_args, kind, value, name)
+        for each in type_args:
+            with suppress(ValueError):
+                return decode(each, value, name)
+        raise _mismatch_error(name, value, str(kind))
     if origin is Literal:
         if value not in type_args or isinstance(value, bool) != isinstance(type_args[0], bool):
             raise _mismatch_error(name, value, f"one of {', '.join(map(str, type_args))}")
@@ -79,18 +83,6 @@ def _decode_record(kind: Any, value: Any, name: str) -> Any:
             problem = "has no" if each in is_required else "has a strange"
             raise ValueError(f"{name} {problem} {each[:40]!r}")
     return kind(**{k: decode(hints[k], each, k) for k, each in value.items()})
-
-
-def _decode_union(type_args: Sequence[Any], kind: Any, value: Any, name: str) -> Any:
-    if value is None and type(None) in type_args:
-        return None
-    for each in type_args:
-        if each is not type(None):
-            try:
-                return decode(each, value, name)
-            except ValueError:
-                continue
-    raise _mismatch_error(name, value, str(kind))
 
 
 def _decode_sequence(kind: Any, value: Any, name: str) -> Any:
