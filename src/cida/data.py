@@ -15,6 +15,9 @@ from cida.io.arrays import advise_random_access
 
 __all__ = ["Batch", "IndexedDataset", "MappedDataset", "RowLayout"]
 
+Array = np.ndarray[Any, Any]
+_ROW_FIELDS = ("x", "y", "u", "labelled", "weight")
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -54,8 +57,7 @@ class Batch:
         """Return the same rows on a device; ``row_ids`` stay on the CPU."""
         if self.x.device == device:
             return self
-        moved = {n: getattr(self, n).to(device) for n in ("x", "y", "u", "labelled", "weight")}
-        return replace(self, **moved)
+        return replace(self, **{name: getattr(self, name).to(device) for name in _ROW_FIELDS})
 
     @property
     def has_classes(self) -> bool:
@@ -90,15 +92,9 @@ class IndexedDataset:
     """
 
     def __init__(
-        self,
-        x: Tensor,
-        y: Tensor,
-        u: Tensor,
-        labelled: Tensor,
-        weight: Tensor | None = None,
+        self, x: Tensor, y: Tensor, u: Tensor, labelled: Tensor, weight: Tensor | None = None
     ) -> None:
-        lengths = {len(x), len(y), len(u), len(labelled)}
-        if len(lengths) != 1:
+        if len({len(x), len(y), len(u), len(labelled)}) != 1:
             raise ValueError(
                 f"x, y, u and labelled have {len(x)}, {len(y)}, {len(u)} and {len(labelled)} rows; "
                 "they must have the same number."
@@ -145,14 +141,8 @@ class IndexedDataset:
         return dataset
 
     def __getitem__(self, indices: Tensor) -> Batch:
-        return Batch(
-            x=self.x.index_select(0, indices),
-            y=self.y.index_select(0, indices),
-            u=self.u.index_select(0, indices),
-            labelled=self.labelled.index_select(0, indices),
-            weight=self.weight.index_select(0, indices),
-            row_ids=indices,
-        )
+        rows = {name: getattr(self, name).index_select(0, indices) for name in _ROW_FIELDS}
+        return Batch(**rows, row_ids=indices)
 
 
 def _zero_unlabelled(y: Tensor, labelled: Tensor) -> Tensor:
@@ -244,12 +234,7 @@ class MappedDataset(IndexedDataset):
     """
 
     def __init__(
-        self,
-        array: np.ndarray[Any, Any],
-        y: Tensor,
-        u: Tensor,
-        labelled: Tensor,
-        weight: Tensor | None = None,
+        self, array: Array, y: Tensor, u: Tensor, labelled: Tensor, weight: Tensor | None = None
     ) -> None:
         super().__init__(torch.arange(len(array)), y, u, labelled, weight)
         self.array = np.asarray(advise_random_access(array))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from torch import nn
-
-__all__ = ["RULE_TEXTS", "describe_value"]
+__all__ = ["RULE_TEXTS"]
 
 RULE_TEXTS: Mapping[str, str] = {
     "user": "it was set",
@@ -32,8 +29,3 @@ RULE_TEXTS: Mapping[str, str] = {
     "moment-head": "a head that sees a moment or two folds far domains unless they come in turn",
     "row-count": "it follows from the number of rows",
 }
-
-
-def describe_value(value: Any) -> str:
-    """A decision as text: a module by its class, all else as it is written."""
-    return type(value).__name__ if isinstance(value, nn.Module) else str(value)

@@ -7,27 +7,25 @@ tells them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from cida.coordinates.trial import (
-    CoordinateMode,
-    compare_capacities,
-    compare_coordinates,
-    is_frame,
-)
+from cida.coordinates import trial
+from cida.coordinates.trial import CoordinateMode
 from cida.data import IndexedDataset, RowLayout
 from cida.discriminators import Discriminator, Histogram, make_discriminator
 from cida.games import Game, get_game_class
 from cida.indexing import evenly_spaced
-from cida.io.json_decode import from_dict
-from cida.plan_summary import RULE_TEXTS, describe_value
+from cida.io.json_decode import decode, from_dict
+from cida.plan_summary import RULE_TEXTS
+from cida.selection import Validator
 from cida.spaces import Periodic, Space, make_line_space, space_from_dict
 from cida.spaces.space_fit import fit_space
+from cida.training import Callback
 
 __all__ = ["Capacity", "FitRequest", "Plan", "Reason", "choose_space", "resolve", "restore_head"]
 
@@ -69,28 +67,50 @@ MIN_PLAIN_STEPS, PLAIN_PASSES = 300, 100  # without an index
 FEW_ROWS_STEPS = 2000
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class FitRequest:
-    """What a user has set; None or "auto" leaves a decision to the policy."""
+    """What a user has set; of what the policy decides, None or "auto" leaves it to the policy.
+
+    Estimators are requests: these are their parameters.
+    """
 
     discriminator: str | Discriminator | None = "auto"
     game: str | type[Game] = "adversarial"
     space: Space | None = None
+    encoder: nn.Module | None = None
+    predictor: nn.Module | None = None
     coordinates: CoordinateMode | Literal["auto"] = "auto"
     capacity: Capacity | Literal["auto"] = "auto"
-    has_own_encoder: bool = False
-    encoder_hidden: tuple[int, ...] | None = None
-    predictor_hidden: tuple[int, ...] | None = None
+    stochastic: Literal["gaussian", "dropout"] | None = None
+    n_draws: int = 32
+    encoder_hidden: Sequence[int] | None = None
+    encoding_width: int = 32
+    predictor_hidden: Sequence[int] | None = None
+    batch_norm: bool = False
     lambda_d: float | None = None
     discriminator_steps: int | None = None
+    ceiling: bool = True
     curriculum: float | None = None
-    proximity: float | None = None
+    curriculum_stages: int = 20
+    n_balance_bins: int = 30
     steps: int | None = None
     batch_size: int | None = None
     source_batch_size: int | None = None
     learning_rate: float | None = None
+    schedule: Literal["cosine", "constant"] = "cosine"
     weight_decay: float | None = None
     ema_decay: float | None = None
+    proximity: float | None = None
+    standardize: bool = True
+    device: str = "cpu"
+    precision: Literal["float32", "bf16"] = "float32"
+    compile: bool = False
+    n_members: int = 1
+    n_restarts: int = 1
+    validator: str | Validator = "consensus"
+    random_state: Any = None
+    verbose: bool = False
+    callbacks: Sequence[Callback] | None = None
 
 
 @dataclass(frozen=True)
@@ -141,17 +161,16 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the decisions as JSON values; the head is not part of a file."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
         reasons = {name: [r.rule, dict(r.evidence)] for name, r in self.reasons.items()}
-        return {**values, "space": self.space.to_dict(), "head": None, "reasons": reasons}
+        return {**vars(self), "space": self.space.to_dict(), "head": None, "reasons": reasons}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave; refuses values of a wrong type."""
-        record = from_dict(_PlanRecord, dict(values))
-        plain = {f.name: getattr(record, f.name) for f in fields(record)}
-        reasons = {name: Reason(rule, figures) for name, (rule, figures) in record.reasons.items()}
-        return cls(**{**plain, "space": space_from_dict(record.space), "reasons": reasons})
+        pairs = decode(dict[str, tuple[str, dict[str, float]]], values["reasons"], "reasons")
+        reasons = {name: {"rule": rule, "evidence": e} for name, (rule, e) in pairs.items()}
+        space = space_from_dict(values["space"])
+        return from_dict(cls, {**values, "space": space, "reasons": reasons})
 
     def summary(self) -> list[str]:
         """Tell each decision that the policy made, and why, one sentence each."""
@@ -161,33 +180,10 @@ class Plan:
                 continue
             figures = ", ".join(f"{key} {value:.4g}" for key, value in reason.evidence.items())
             because = RULE_TEXTS[reason.rule] + (f" ({figures})" if figures else "")
-            sentences.append(f"{name} is {describe_value(getattr(self, name))}: {because}.")
+            value = getattr(self, name)
+            value = type(value).__name__ if isinstance(value, nn.Module) else value
+            sentences.append(f"{name} is {value}: {because}.")
         return sentences
-
-
-@dataclass(frozen=True)
-class _PlanRecord:
-    """A plan as a file holds it."""
-
-    space: dict[str, Any]
-    has_index: bool
-    is_adapting: bool
-    coordinates: CoordinateMode
-    capacity: Capacity
-    head: None
-    encoder_hidden: tuple[int, ...]
-    predictor_hidden: tuple[int, ...]
-    lambda_d: float
-    discriminator_steps: int
-    curriculum: float
-    proximity: float
-    steps: int
-    batch_size: int
-    source_batch_size: int
-    learning_rate: float
-    weight_decay: float
-    ema_decay: float
-    reasons: dict[str, tuple[str, dict[str, float]]]
 
 
 def resolve(request: FitRequest, dataset: IndexedDataset, layout: RowLayout) -> Plan:
@@ -210,13 +206,11 @@ def resolve(request: FitRequest, dataset: IndexedDataset, layout: RowLayout) -> 
     game = get_game_class(request.game)
     has_target = 0 < len(dataset.source_rows) < len(dataset)
     is_adapting = request.discriminator is not None and has_target and layout.has_index
-    space, reasons = _resolve_space(request, dataset, layout)
-    coordinates, reasons["coordinates"] = _resolve_coordinates(
-        request, dataset, layout, space, is_adapting
-    )
-    capacity, reasons["capacity"] = _resolve_capacity(
-        request, dataset, layout, space, coordinates, has_target
-    )
+    reasons: dict[str, Reason] = {}
+    space, reasons["space"] = _resolve_space(request, dataset, layout)
+    data = (dataset, layout, space)
+    coordinates, reasons["coordinates"] = _resolve_coordinates(request, *data, is_adapting)
+    capacity, reasons["capacity"] = _resolve_capacity(request, *data, coordinates, has_target)
     defaults = LINEAR_SETTINGS if capacity == "linear" else MLP_SETTINGS
     settings = {**defaults, **_steps_and_batches(request, dataset, layout, coordinates, capacity)}
     head, reasons["head"] = _resolve_head(request, dataset)
@@ -227,11 +221,10 @@ def resolve(request: FitRequest, dataset: IndexedDataset, layout: RowLayout) -> 
         folds = is_adapting and game.uses_head and head is not None and not head.aligns_all_moments
         settings["curriculum"] = MOMENT_HEAD_CURRICULUM if folds else game.min_curriculum
         reasons["curriculum"] = Reason("moment-head" if folds else "game-default")
-    for name, value in settings.items():
-        is_set = getattr(request, name) is not None
-        settings[name] = getattr(request, name) if is_set else value
-        if is_set:
-            reasons[name] = Reason("user")
+    for name in settings:
+        if (given := getattr(request, name)) is not None:
+            given = tuple(map(int, given)) if name.endswith("_hidden") else given
+            settings[name], reasons[name] = given, Reason("user")
         elif name not in reasons:
             counted = name in ("steps", "batch_size", "source_batch_size")
             reasons[name] = Reason("row-count" if counted else "capacity-default")
@@ -266,21 +259,19 @@ def restore_head(plan: Plan, request: FitRequest, dataset: IndexedDataset) -> Pl
 
 def _resolve_space(
     request: FitRequest, dataset: IndexedDataset, layout: RowLayout
-) -> tuple[Space, dict[str, Reason]]:
+) -> tuple[Space, Reason]:
     if not layout.has_index:
-        return make_line_space(1), {"space": Reason("no-index")}
+        return make_line_space(1), Reason("no-index")
     if request.space is not None:
-        return fit_space(request.space, dataset.u), {"space": Reason("user")}
-    space = make_line_space(dataset.u.shape[1])
-    if layout.kind == "columns":
-        space = choose_space(dataset, layout)
+        return fit_space(request.space, dataset.u), Reason("user")
+    space = choose_space(dataset, layout)
     rule = "periodic-index" if any(space.periods) else "no-known-period"
-    return fit_space(space, dataset.u), {"space": Reason(rule)}
+    return fit_space(space, dataset.u), Reason(rule)
 
 
 def choose_space(dataset: IndexedDataset, layout: RowLayout) -> Space:
     """A circle where u goes once round a known period and x meets itself there; else lines."""
-    if dataset.u.shape[1] == 1:
+    if dataset.u.shape[1] == 1 and layout.kind == "columns":
         for period in COMMON_PERIODS:
             if _is_periodic(dataset, layout, period):
                 return Periodic(period)
@@ -314,23 +305,19 @@ def _is_periodic(dataset: IndexedDataset, layout: RowLayout, period: float) -> b
 
 
 def _resolve_coordinates(
-    request: FitRequest,
-    dataset: IndexedDataset,
-    layout: RowLayout,
-    space: Space,
-    is_adapting: bool,
+    request: FitRequest, dataset: IndexedDataset, layout: RowLayout, space: Space, is_adapting: bool
 ) -> tuple[CoordinateMode, Reason]:
     if not layout.has_index:
         return "raw", Reason("no-index")
     if request.coordinates != "auto":
         return request.coordinates, Reason("user")
-    if request.has_own_encoder:
+    if request.encoder is not None:
         return "raw", Reason("own-encoder")
     if layout.kind != "columns":
         return "learned", Reason("row-shape")
     if not is_adapting:
         return "raw", Reason("nothing-to-adapt")
-    comparison = compare_coordinates(space, dataset, layout)
+    comparison = trial.compare_coordinates(space, dataset, layout)
     return comparison.choice, Reason(comparison.rule, comparison.evidence)
 
 
@@ -344,15 +331,15 @@ def _resolve_capacity(
 ) -> tuple[Capacity, Reason]:
     if request.capacity != "auto":
         return request.capacity, Reason("user")
-    if request.has_own_encoder:
+    if request.encoder is not None:
         return "mlp", Reason("own-encoder")
     if layout.kind != "columns":
         return "mlp", Reason("row-shape")
     if not (layout.has_index and has_target):
         return "mlp", Reason("nothing-to-adapt")
-    if is_frame(coordinates):
+    if trial.is_frame(coordinates):
         return "mlp", Reason("moving-frame-default")
-    comparison = compare_capacities(space, dataset, layout, coordinates)
+    comparison = trial.compare_capacities(space, dataset, layout, coordinates)
     return comparison.choice, Reason(comparison.rule, comparison.evidence)
 
 
@@ -385,12 +372,13 @@ def _steps_and_batches(
     """
     n_rows = len(dataset)
     batch = request.batch_size or min(DEFAULT_BATCH_SIZE, n_rows)
+    source_batch = batch
     if not layout.has_index:
         steps = min(MAX_STEPS, max(MIN_PLAIN_STEPS, PLAIN_PASSES * n_rows // batch))
-        return {"steps": steps, "batch_size": batch, "source_batch_size": batch}
-    if capacity == "linear":
+    elif capacity == "linear":
         steps = min(MAX_STEPS, max(MIN_LINEAR_STEPS, n_rows // ROWS_PER_LINEAR_STEP))
-        return {"steps": steps, "batch_size": batch, "source_batch_size": batch}
-    is_easy = request.coordinates == "auto" and coordinates not in ("raw", "learned")
-    steps = FEW_ROWS_STEPS if is_easy and n_rows <= MAX_FEW_ROWS else MAX_STEPS
-    return {"steps": steps, "batch_size": batch, "source_batch_size": max(1, batch // 2)}
+    else:
+        is_easy = request.coordinates == "auto" and coordinates not in ("raw", "learned")
+        steps = FEW_ROWS_STEPS if is_easy and n_rows <= MAX_FEW_ROWS else MAX_STEPS
+        source_batch = max(1, batch // 2)
+    return {"steps": steps, "batch_size": batch, "source_batch_size": source_batch}

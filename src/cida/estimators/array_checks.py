@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.exceptions import ComplexWarning
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
 from cida.errors import warn_user
@@ -128,7 +128,7 @@ def read_labels(
 ) -> Labels:
     """Which labels may be read: those inside ``source``, or else those that are not missing.
 
-    With ``hides_minus_one`` an integer -1 means unlabelled, as elsewhere in scikit-learn.
+    With ``hides_minus_one`` and an index an integer -1 means unlabelled, as in scikit-learn.
     """
     values = _as_label_array(y)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -160,7 +160,7 @@ def read_labels(
         known = np.asarray(known.tolist())
     filled = np.full(n_rows, known[0], dtype=known.dtype)  # unlabelled rows: any, never read
     filled[labelled] = known
-    if hides_minus_one and filled.dtype.kind == "i":
+    if hides_minus_one and has_index and filled.dtype.kind == "i":
         labelled = labelled & (filled != -1)
         _check_any_labelled(labelled)
     return Labels(filled, labelled)
@@ -174,39 +174,12 @@ def _check_any_labelled(labelled: Array) -> None:
         )
 
 
-def warn_minus_one(values: Array) -> None:
-    """Warns where -1 stands beside two classes or more: there it may mean unlabelled.
-
-    -1 beside 1 alone is a common coding of two classes.
-    """
-    classes = np.unique(values).tolist() if values.dtype.kind == "i" else []
-    if -1 in classes and len(classes) > 2:
-        warn_user(
-            f"y has -1 in {int((values == -1).sum())} of {len(values)} rows beside "
-            f"{len(classes) - 1} other classes, and without domain_index -1 is a class too: if it "
-            "marks unlabelled rows, pass domain_index so that they serve as the target, or drop "
-            "them; if it is a class, there is nothing to do."
-        )
-
-
 def check_finite_labels(labels: Array) -> None:
     if labels.dtype.kind == "f" and (n_infinite := int(np.isinf(labels).sum())):
         raise ValueError(
             f"Input y contains infinity in {n_infinite} rows; mark unlabelled rows with NaN and "
             "drop broken ones."
         )
-
-
-def read_sample_weight(labels: Labels, sample_weight: Any, x: Array) -> Array:
-    """The weight of each row in the prediction loss."""
-    weight: Array = _check_sample_weight(
-        sample_weight, x, dtype=np.float64, ensure_non_negative=True
-    )
-    if not weight[labels.labelled].any():
-        raise ValueError(
-            "sample_weight is zero on every labelled row; at least one must be positive."
-        )
-    return weight
 
 
 def parse_number_labels(labels: Array) -> Array:

@@ -4,51 +4,37 @@ from __future__ import annotations
 
 import copy
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    is_classifier,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
 from cida.certificate import Certificate, certify
-from cida.coordinates.trial import CoordinateMode
 from cida.data import IndexedDataset
 from cida.discriminators import Discriminator, make_discriminator
 from cida.errors import warn_user
-from cida.estimators import array_checks, model_file, parameters
+from cida.estimators import array_checks, model_file, parameters, validation
 from cida.estimators.array_checks import Array, Labels
 from cida.estimators.fitted_state import FITTED_ATTRIBUTES, FittedState
-from cida.estimators.fitting import FitOptions, fit_state
-from cida.estimators.prediction_inputs import iter_inputs, read_rows
+from cida.estimators.fitting import fit_state
+from cida.estimators.prediction_inputs import iter_inputs
 from cida.estimators.summarize import warn_label_shift
-from cida.estimators.validation import (
-    FitArguments,
-    TrainingData,
-    dataset_training_data,
-    training_data,
-)
-from cida.games import Game, get_game_class
+from cida.estimators.validation import FitArguments, TrainingData
+from cida.games import get_game_class
 from cida.metrics import BinScore, score_by_bin
-from cida.policy import Capacity, FitRequest, resolve
-from cida.selection import Validator
-from cida.spaces import Space
-from cida.training import Callback, seeded
+from cida.policy import FitRequest, resolve
+from cida.training import seeded
 
 __all__ = ["CIDAEstimator"]
 
 
 @dataclass(eq=False, repr=False)
-class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, FitRequest):  # type: ignore[misc]
     """The common half of `CIDAClassifier` and `CIDARegressor`; use those."""
 
     # Requested by default, so that the index travels through pipelines and searches.
@@ -56,48 +42,6 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     __metadata_request__predict: ClassVar = {"domain_index": True}
     __metadata_request__transform: ClassVar = {"domain_index": True}
     __metadata_request__score: ClassVar = {"domain_index": True}
-
-    discriminator: str | Discriminator | None = "auto"
-    game: str | type[Game] = "adversarial"
-    space: Space | None = None
-    encoder: nn.Module | None = None
-    predictor: nn.Module | None = None
-    coordinates: CoordinateMode | Literal["auto"] = "auto"
-    capacity: Capacity | Literal["auto"] = "auto"
-    stochastic: Literal["gaussian", "dropout"] | None = None
-    n_draws: int = 32
-    encoder_hidden: Sequence[int] | None = None
-    encoding_width: int = 32
-    predictor_hidden: Sequence[int] | None = None
-    batch_norm: bool = False
-    lambda_d: float | None = None
-    discriminator_steps: int | None = None
-    ceiling: bool = True
-    curriculum: float | None = None
-    curriculum_stages: int = 20
-    n_balance_bins: int = 30
-    steps: int | None = None
-    batch_size: int | None = None
-    source_batch_size: int | None = None
-    learning_rate: float | None = None
-    schedule: Literal["cosine", "constant"] = "cosine"
-    weight_decay: float | None = None
-    ema_decay: float | None = None
-    proximity: float | None = None
-    standardize: bool = True
-    device: str = "cpu"
-    precision: Literal["float32", "bf16"] = "float32"
-    compile: bool = False
-    n_members: int = 1
-    n_restarts: int = 1
-    validator: str | Validator = "consensus"
-    random_state: Any = None
-    verbose: bool = False
-    callbacks: Sequence[Callback] | None = None
-
-    @abstractmethod
-    def predict(self, X: Any, domain_index: Any = None) -> Array:
-        """The predicted label of each row."""
 
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__.get("state_")
@@ -166,7 +110,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"class_weight is {self.class_weight!r}, which fit_dataset does not read; give "
                 "the data set's rows their weight."
             )
-        return self.fit_data(dataset_training_data(self, dataset), warns_of_shift=False)
+        return self.fit_data(validation.dataset_training_data(self, dataset), warns_of_shift=False)
 
     def fit_data(self, data: TrainingData, warns_of_shift: bool = True) -> Self:
         """Fit on data that was read and checked already.
@@ -195,11 +139,11 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         seed = self._draw_seed()
         with seeded(seed):  # a look-up of rows may draw, and that must not be felt outside
-            plan = resolve(self._request(), data.dataset, data.layout)
+            plan = resolve(self, data.dataset, data.layout)
             hides_index = not game.conditional if plan.is_adapting else plan.standardizes_along_u
             if hides_index and warns_of_shift:
                 warn_label_shift(plan.space, data.dataset)
-            self.state_ = fit_state(plan, data, self._options(), seed)
+            self.state_ = fit_state(plan, data, self, seed)
         return self
 
     def read_training_data(self, given: FitArguments) -> TrainingData:
@@ -207,42 +151,45 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         parameters.check_static(self.get_params(deep=False))
         unfitted = copy.copy(self)
         unfitted.__dict__.pop("state_", None)  # names of a former fit must not be taken for these
-        return training_data(unfitted, given)
-
-    def _request(self) -> FitRequest:
-        values = {
-            f.name: getattr(self, f.name) for f in fields(FitRequest) if f.name != "has_own_encoder"
-        }
-        for name in ("encoder_hidden", "predictor_hidden"):
-            if values[name] is not None:
-                values[name] = tuple(map(int, values[name]))
-        return FitRequest(**values, has_own_encoder=self.encoder is not None)
-
-    def _options(self) -> FitOptions:
-        values = {f.name: getattr(self, f.name) for f in fields(FitOptions) if f.name != "title"}
-        return FitOptions(title=type(self).__name__, **values)
+        return validation.training_data(unfitted, given)
 
     def _draw_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     # --- using the fitted model ------------------------------------------------------------------
 
-    def _iter_inputs(self, X: Any, domain_index: Any) -> Iterable[tuple[Array, Tensor]]:
-        return iter_inputs(self, self._fitted_state(), X, domain_index)
-
     def _fitted_state(self) -> FittedState:
         check_is_fitted(self)
         return self.state_
 
-    def read_rows(self, X: Any) -> Array:
-        """X as an array of rows like those of the fit; refuses any others."""
-        return read_rows(self, self._fitted_state(), X)
+    def _apply(self, method: Callable[..., Array], X: Any, domain_index: Any, *more: Any) -> Array:
+        """What a method of the fitted state gives for all rows."""
+        state = self._fitted_state()
+        rows = iter_inputs(self, state, X, domain_index)
+        parts = [method(state, x, u, *more) for x, u in rows]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _outputs(self, X: Any, domain_index: Any) -> Array:
-        state = self._fitted_state()
         parameters.check_minimum("n_draws", self.n_draws)  # it may change after the fit
-        parts = [state.outputs(x, u, self.n_draws) for x, u in self._iter_inputs(X, domain_index)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return self._apply(FittedState.outputs, X, domain_index, self.n_draws)
+
+    def predict(self, X: Any, domain_index: Any = None) -> Array:
+        """Return the predicted label of each row; of classes the most probable one.
+
+        Parameters
+        ----------
+        X : array-like or table
+            Rows as in `fit`.
+        domain_index : array-like, optional
+            The index of each row; a table has its own.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Predicted labels.
+        """
+        outputs = self._outputs(X, domain_index)
+        return self.state_.labels.decode(outputs)
 
     def transform(self, X: Any, domain_index: Any = None) -> Array:
         """The encoding z of each row; its mean where the encoder is probabilistic.
@@ -259,10 +206,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ndarray of shape (rows, encoding width)
             The encodings.
         """
-        state = self._fitted_state()
-        return np.concatenate(
-            [state.encodings(x, u) for x, u in self._iter_inputs(X, domain_index)]
-        )
+        return self._apply(FittedState.encodings, X, domain_index)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
         """Fit, then give the encoding of the same rows."""
@@ -284,10 +228,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ndarray of bool
             True where the index is farther than a tenth of its range from any index seen.
         """
-        state = self._fitted_state()
-        return np.concatenate(
-            [state.is_extrapolated(u) for _, u in self._iter_inputs(X, domain_index)]
-        )
+        return self._apply(lambda state, _, u: state.is_extrapolated(u), X, domain_index)
 
     def score_by_index(self, X: Any, y: Any, domain_index: Any, n_bins: int = 10) -> list[BinScore]:
         """The score in each of ``n_bins`` cells along u, over labelled rows.
@@ -351,7 +292,7 @@ class CIDAEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _known_labels(self, y: Any, n_rows: int) -> Labels:
         """The labels that can be scored against; unlabelled rows are left out."""
-        may_hide = is_classifier(self) and self.index_width_ is not None
+        may_hide = self.index_width_ is not None and hasattr(self, "classes_")
         hides = may_hide and -1 not in self.classes_.tolist()
         return array_checks.read_labels(y, n_rows, hides_minus_one=hides)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -9,13 +10,21 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from cida.data import IndexedDataset
+from cida.errors import CidaWarning, warn_user
 from cida.estimators.array_checks import Array
 from cida.estimators.base import CIDAEstimator
-from cida.estimators.expected_accuracy import estimate_accuracy, warn_beyond_calibration
+from cida.estimators.fitted_state import FittedState
+from cida.estimators.fitting import fit_state, make_candidate
 from cida.estimators.labels import ClassLabels
 from cida.estimators.validation import FitArguments, TrainingData, dataset_training_data
-from cida.policy import restore_head
-from cida.selection import ExpectedScore
+from cida.policy import FitRequest, restore_head
+from cida.selection import (
+    ExpectedScore,
+    ValidationSet,
+    calibrate,
+    expected_scores_by_cell,
+    nearest_source_third,
+)
 
 __all__ = ["CIDAClassifier"]
 
@@ -164,15 +173,6 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
 
     __metadata_request__predict_proba: ClassVar = {"domain_index": True}
 
-    @property
-    def classes_(self) -> Array:
-        """The classes, in the order of `predict_proba`'s columns."""
-        state = self.__dict__.get("state_")
-        if state is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
-        classes: Array = state.labels.classes
-        return classes
-
     def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
         """Return the probability of each class in ``classes_``.
 
@@ -192,24 +192,6 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         codec = self.state_.labels
         assert isinstance(codec, ClassLabels)
         return codec.probabilities(outputs)
-
-    def predict(self, X: Any, domain_index: Any = None) -> Array:
-        """Return the most probable class of each row, by `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like or table
-            Rows as in `fit`.
-        domain_index : array-like, optional
-            The index of each row; a table has its own.
-
-        Returns
-        -------
-        ndarray of shape (rows,)
-            Predicted classes.
-        """
-        outputs = self._outputs(X, domain_index)
-        return self.state_.labels.decode(outputs)
 
     def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on the labelled rows.
@@ -262,7 +244,13 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
         self._indexed(domain_index, "look along")
         data = self.read_training_data(FitArguments(X, y, domain_index, source))
         cells = self.expected_scores_of(data, n_bins)
-        warn_beyond_calibration(cells)
+        unchecked = [each for each in cells if not each.is_within_calibration]
+        if unchecked:
+            warn_user(
+                f"{len(unchecked)} of {len(cells)} cells along domain_index lie farther from the "
+                "source than any range that could be left out to check the estimate "
+                "(is_within_calibration is False there); take what is expected there for a guess."
+            )
         return cells
 
     def expected_dataset_score(self, dataset: IndexedDataset, n_bins: int) -> list[ExpectedScore]:
@@ -298,6 +286,36 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
             One for each cell with enough target rows.
         """
         self._indexed("given", "look along")
-        plan = restore_head(self.state_.plan, self._request(), data.dataset)
-        state, options = replace(self.state_, plan=plan), self._options()
-        return estimate_accuracy(state, options, data, self._draw_seed(), n_bins)
+        plan = restore_head(self.state_.plan, self, data.dataset)
+        state = replace(self.state_, plan=plan)
+        return _estimate_accuracy(state, self, data, self._draw_seed(), n_bins)
+
+
+def _estimate_accuracy(
+    state: FittedState, options: FitRequest, data: TrainingData, seed: int, n_bins: int
+) -> list[ExpectedScore]:
+    """The expected accuracy in cells along u, checked by a second training.
+
+    The second training follows the same plan without the labels of the nearest source third, where
+    its estimate is then compared with the truth. ``data`` are those of the fit.
+    """
+    space, dataset = state.plan.space, data.dataset
+    hidden = nearest_source_third(space, dataset.u, dataset.labelled)
+    hidden_dataset = dataset.with_hidden_labels(hidden)
+    options = replace(options, n_restarts=1, n_members=1, verbose=False, callbacks=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CidaWarning)  # told when the model itself was fitted
+        refitted = fit_state(state.plan, replace(data, dataset=hidden_dataset), options, seed)
+    hidden_set = ValidationSet.from_dataset(space, hidden_dataset)
+    is_hidden = hidden[hidden_set.row_indices]
+    network = refitted.network(refitted.game, options.n_draws)
+    calibration = calibrate(
+        hidden_set,
+        make_candidate(hidden_set, refitted.game, network, ()),
+        is_hidden.nonzero()[:, 0].numpy(),
+        dataset.y[hidden_set.row_indices[is_hidden]].numpy(),
+    )
+    validation_set = ValidationSet.from_dataset(space, dataset)
+    network = state.network(state.game, options.n_draws)
+    candidate = make_candidate(validation_set, state.game, network, ())
+    return expected_scores_by_cell(validation_set, candidate, calibration, n_bins)

@@ -82,7 +82,7 @@ class FittedState(InputFormat):
 
 
 # What estimators show of their state, by the name of the attribute.
-FITTED_ATTRIBUTES: dict[str, Callable[[FittedState], Any]] = {
+FITTED_ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "plan_": lambda state: state.plan,
     "space_": lambda state: state.plan.space,
     "summary_": lambda state: state.summary,
@@ -93,5 +93,6 @@ FITTED_ATTRIBUTES: dict[str, Callable[[FittedState], Any]] = {
     "n_steps_": lambda state: state.plan.steps,
     "index_width_": lambda state: state.index_width,
     "n_features_in_": lambda state: state.n_features_in,
+    "classes_": lambda state: state.labels.classes,  # of a classifier
     "_n_features_out": lambda state: state.encoding_width,
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,49 +26,17 @@ from cida.estimators.summarize import summarize_fit
 from cida.estimators.validation import InputFormat, TrainingData
 from cida.games import Game, GameParts, SourceOnly, get_game_class
 from cida.indexing import evenly_spaced, subsample
-from cida.networks.builders import Stochastic, build_encoder, build_predictor
-from cida.policy import Plan
-from cida.selection import (
-    CandidateOutputs,
-    ValidationSet,
-    Validator,
-    get_validator,
-    nearest_source_third,
-)
+from cida.networks.builders import build_encoder, build_predictor
+from cida.policy import FitRequest, Plan
+from cida.selection import CandidateOutputs, ValidationSet, get_validator, nearest_source_third
 from cida.spaces import Space
 from cida.training import Callback, Event, Trainer, TrainingConfig, proximity_weights, seeded
 from cida.training.progress import ProgressBar
 
-__all__ = ["CompletedGame", "FitOptions", "Fitter", "fit_state", "make_candidate"]
+__all__ = ["CompletedGame", "Fitter", "fit_state", "make_candidate"]
 
 MAX_ENCODER_FIT_ROWS = 50_000  # enough to see how x moves along u
 MAX_INDEX_VALUES = 4096  # kept with the model
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """What a fit takes from the user that is no decision of the policy."""
-
-    title: str
-    game: str | type[Game]
-    encoder: nn.Module | None
-    predictor: nn.Module | None
-    stochastic: Stochastic
-    n_draws: int
-    encoding_width: int
-    batch_norm: bool
-    ceiling: bool
-    curriculum_stages: int
-    n_balance_bins: int
-    schedule: Literal["cosine", "constant"]
-    device: str
-    precision: Literal["float32", "bf16"]
-    compile: bool
-    n_members: int
-    n_restarts: int
-    validator: str | Validator
-    verbose: bool
-    callbacks: Sequence[Callback] | None
 
 
 @dataclass(frozen=True)
@@ -80,7 +48,7 @@ class CompletedGame:
     training: TrainingConfig
 
 
-def fit_state(plan: Plan, data: TrainingData, options: FitOptions, seed: int) -> FittedState:
+def fit_state(plan: Plan, data: TrainingData, options: FitRequest, seed: int) -> FittedState:
     """Train the networks of a plan.
 
     Parameters
@@ -89,7 +57,7 @@ def fit_state(plan: Plan, data: TrainingData, options: FitOptions, seed: int) ->
         Every decision, from `cida.policy.resolve`.
     data : TrainingData
         All rows, as networks take them.
-    options : FitOptions
+    options : FitRequest
         What else the user has set.
     seed : int
         Decides all that is drawn.
@@ -151,7 +119,7 @@ class Fitter:
     """Trains games of one plan; each call starts afresh from its seed."""
 
     plan: Plan
-    options: FitOptions
+    options: FitRequest
     layout: RowLayout
     labels: LabelCodec
 
@@ -192,16 +160,9 @@ class Fitter:
         """The user's encoder, or one for rows of this layout."""
         if self.options.encoder is not None:
             return copy.deepcopy(self.options.encoder)
-        plan = self.plan
-        return build_encoder(
-            self.layout,
-            plan.space,
-            plan.coordinates,
-            plan.capacity,
-            plan.encoder_hidden,
-            self.options.encoding_width,
-            self.options.stochastic,
-        )
+        plan, width = self.plan, self.options.encoding_width
+        kind = (plan.space, plan.coordinates, plan.capacity, plan.encoder_hidden)
+        return build_encoder(self.layout, *kind, width, self.options.stochastic)
 
     def build_predictor(self, width: int) -> nn.Module:
         """The user's predictor, or one for encodings of this width."""
@@ -246,7 +207,7 @@ class Fitter:
         with ExitStack() as stack:
             callbacks: list[Callback] = [history.append, *(self.options.callbacks or ())]
             if self.options.verbose:
-                callbacks.append(stack.enter_context(ProgressBar(self.options.title)))
+                callbacks.append(stack.enter_context(ProgressBar(type(self.options).__name__)))
             Trainer(training, callbacks).run(game, dataset)
         return CompletedGame(game, history, training)
 
@@ -263,14 +224,13 @@ class Fitter:
             return self.train_game(dataset, training), None
         validator = get_validator(self.options.validator)
         seeds = (seed, *_further_seeds(seed, self.options.n_restarts - 1))
-        games = [self.train_game(dataset, replace(training, seed=each)) for each in seeds]
+        games = [self.train_game(dataset, replace(training, seed=seed)) for seed in seeds]
         validation_set = ValidationSet.from_dataset(self.plan.space, dataset)
         candidates = []
-        for completed in games:
-            candidate = make_candidate(
-                validation_set, completed.game, self.network(completed.game), completed.history
-            )
-            refit = partial(self._score_left_out_range, completed.training, dataset)
+        for each in games:
+            network = self.network(each.game)
+            candidate = make_candidate(validation_set, each.game, network, each.history)
+            refit = partial(self._score_left_out_range, each.training, dataset)
             candidates.append(replace(candidate, refit=refit))
         scores = validator(validation_set, candidates)
         best = int(np.argmax(scores))
@@ -287,9 +247,8 @@ class Fitter:
         """The score on the nearest source third of the same game played without its labels."""
         hidden = nearest_source_third(self.plan.space, dataset.u, dataset.labelled)
         game = self.train_game(dataset.with_hidden_labels(hidden), training).game
-        validation_set = ValidationSet.from_dataset(
-            self.plan.space, dataset.with_hidden_labels(dataset.labelled & ~hidden)
-        )
+        scored = dataset.with_hidden_labels(dataset.labelled & ~hidden)
+        validation_set = ValidationSet.from_dataset(self.plan.space, scored)
         is_scored = validation_set.labelled.numpy()
         predicted = _predict_outputs(validation_set, self.network(game))[is_scored]
         truth = validation_set.y.numpy()[is_scored]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -25,56 +24,15 @@ __all__ = ["ClassLabels", "LabelCodec", "NumberLabels", "codec_from_dict"]
 MAX_CLASS_NAME_CHARS = 1_000
 
 
-class LabelCodec(ABC):
-    """Labels to training targets, and outputs of the networks back to labels."""
-
-    metric_name: ClassVar[str]
-
-    @staticmethod
-    @abstractmethod
-    def loss(output: Tensor, y: Tensor) -> Tensor:
-        """The prediction loss ``L_p``, one number a row."""
-
-    @staticmethod
-    @abstractmethod
-    def metric(y_true: Array, y_pred: Array) -> float:
-        """The figure of `score_by_index`."""
-
-    @property
-    @abstractmethod
-    def output_width(self) -> int:
-        """How many numbers the predictor gives."""
-
-    @abstractmethod
-    def encode(self, labels: Labels) -> Array:
-        """The labels as numbers to train on; of unlabelled rows 0."""
-
-    @abstractmethod
-    def decode(self, outputs: Array) -> Array:
-        """The label that each row's outputs stand for."""
-
-    @abstractmethod
-    def merge_draws(self, outputs: Tensor) -> Tensor:
-        """One output a row from those of each draw, of shape ``(draws, rows, outputs)``."""
-
-    @abstractmethod
-    def merge_members(self, outputs: Sequence[Array]) -> Array:
-        """One output a row from those of each member."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values; `codec_from_dict` reads them back."""
-
-
 @dataclass(frozen=True)
-class ClassLabels(LabelCodec):
+class ClassLabels:
     """Classes, trained on as their numbers."""
 
     classes: Array
 
     loss = staticmethod(cross_entropy)
     metric = staticmethod(accuracy)
-    metric_name = "accuracy"
+    metric_name: ClassVar = "accuracy"
 
     @classmethod
     def fit(cls, labels: Labels) -> Self:
@@ -106,29 +64,36 @@ class ClassLabels(LabelCodec):
 
     @property
     def output_width(self) -> int:
+        """How many numbers the predictor gives."""
         return len(self.classes)
 
     def encode(self, labels: Labels) -> Array:
+        """The labels as numbers to train on; of unlabelled rows 0."""
         targets = np.zeros(len(labels.values), dtype=np.int64)
         targets[labels.labelled] = np.searchsorted(self.classes, labels.source_labels)
         return targets
 
     def decode(self, outputs: Array) -> Array:
-        predicted: Array = self.classes[outputs.argmax(axis=1)]
-        return predicted
+        """The label that each row's outputs stand for."""
+        return np.asarray(self.classes[outputs.argmax(axis=1)])
 
     def probabilities(self, outputs: Array) -> Array:
         """The probability of each class."""
         return torch.from_numpy(outputs).double().softmax(1).numpy()
 
     def merge_draws(self, outputs: Tensor) -> Tensor:
-        # The log of the mean probability: the softmax of it is that mean.
+        """One output a row from those of each draw, of shape ``(draws, rows, outputs)``.
+
+        It is the log of the mean probability: the softmax of it is that mean.
+        """
         return outputs.double().log_softmax(2).logsumexp(0) - math.log(len(outputs))
 
     def merge_members(self, outputs: Sequence[Array]) -> Array:
+        """One output a row from those of each member."""
         return self.merge_draws(torch.from_numpy(np.stack(outputs))).numpy()
 
     def to_dict(self) -> dict[str, Any]:
+        """JSON values; `codec_from_dict` reads them back."""
         return {"classes": self.classes.tolist(), "dtype": self.classes.dtype.str}
 
     @classmethod
@@ -151,7 +116,7 @@ class ClassLabels(LabelCodec):
 
 
 @dataclass(frozen=True)
-class NumberLabels(LabelCodec):
+class NumberLabels:
     """Numbers, trained on as ``(y - mean) / scale``.
 
     ``residual_variance`` is the mean squared error on the source, in these units; it is known for
@@ -164,7 +129,8 @@ class NumberLabels(LabelCodec):
 
     loss = staticmethod(squared_error)
     metric = staticmethod(root_mean_squared_error)
-    metric_name = "rmse"
+    metric_name: ClassVar = "rmse"
+    output_width: ClassVar = 1
 
     @classmethod
     def fit(cls, labels: Labels, weight: Array) -> Self:
@@ -186,33 +152,33 @@ class NumberLabels(LabelCodec):
             )
         return cls(0.0, 1.0)
 
-    @property
-    def output_width(self) -> int:
-        return 1
-
     def encode(self, labels: Labels) -> Array:
+        """The labels as numbers to train on; of unlabelled rows 0."""
         values = array_checks.parse_number_labels(labels.source_labels)
         targets = np.zeros((len(labels.values), 1), dtype=np.float32)
         targets[labels.labelled, 0] = (values - self.mean) / self.scale
         return targets
 
     def decode(self, outputs: Array) -> Array:
-        predicted: Array = outputs[:, 0].astype(np.float64) * self.scale + self.mean
-        return predicted
+        """The label that each row's outputs stand for."""
+        return np.asarray(outputs[:, 0].astype(np.float64) * self.scale + self.mean)
 
     def deviation(self, outputs: Array) -> Array:
         """The deviation of each row: over draws, plus that of the source."""
         variance = outputs[:, 1].astype(np.float64) + (self.residual_variance or 0.0)
-        deviation: Array = np.sqrt(variance) * self.scale
-        return deviation
+        return np.asarray(np.sqrt(variance) * self.scale)
 
     def merge_draws(self, outputs: Tensor) -> Tensor:
-        # Mean and variance as two columns. Divided by the number of draws: so they are those of
-        # the mixture of all draws, which is what is predicted.
+        """Mean and variance as two columns, from outputs of shape ``(draws, rows, 1)``.
+
+        Divided by the number of draws: so they are those of the mixture of all draws, which is
+        what is predicted.
+        """
         variance, mean = torch.var_mean(outputs.double(), 0, correction=0)
         return torch.cat([mean, variance], dim=1)
 
     def merge_members(self, outputs: Sequence[Array]) -> Array:
+        """One output a row from those of each member."""
         stacked = np.stack(outputs).astype(np.float64)
         mean = stacked[..., :1].mean(axis=0)
         if stacked.shape[2] == 1:
@@ -221,6 +187,7 @@ class NumberLabels(LabelCodec):
         return np.concatenate([mean, variance], axis=1)
 
     def to_dict(self) -> dict[str, Any]:
+        """JSON values; `codec_from_dict` reads them back."""
         return {"mean": self.mean, "scale": self.scale, "residual": self.residual_variance}
 
     @classmethod
@@ -230,6 +197,9 @@ class NumberLabels(LabelCodec):
         if not (math.isfinite(mean) and 0 < scale < math.inf):
             raise ValueError(f"labels have the mean {mean:g} and the scale {scale:g}")
         return cls(mean, scale, decode(float | None, values.get("residual"), "residual"))
+
+
+LabelCodec = ClassLabels | NumberLabels
 
 
 def codec_from_dict(values: Mapping[str, Any]) -> LabelCodec:

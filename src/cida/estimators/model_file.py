@@ -24,7 +24,7 @@ from cida.discriminators import DISCRIMINATORS, Discriminator
 from cida.doctor import Diagnosis, FitSummary
 from cida.errors import error_summary, warn_user
 from cida.estimators.fitted_state import FittedState
-from cida.estimators.fitting import FitOptions, Fitter
+from cida.estimators.fitting import Fitter
 from cida.estimators.labels import codec_from_dict
 from cida.estimators.parameters import check_parameters
 from cida.estimators.scaling import MAX_ABS_VALUE, Scaler
@@ -33,7 +33,7 @@ from cida.io.files import contained_path
 from cida.io.json_decode import decode
 from cida.io.tensors import MODEL_FILE, ModelFileError, read_model_file, write_model_file
 from cida.networks import network_config, network_from_config
-from cida.policy import Plan
+from cida.policy import FitRequest, Plan
 from cida.spaces import Space, space_from_dict
 from cida.version import __version__
 
@@ -41,6 +41,7 @@ __all__ = ["ModelFileError", "library_versions", "load", "save_model", "to_json_
 
 MAX_DRAWS = 10_000  # of a file: more would take for ever
 MAX_SPARE_BYTES = 1 << 26  # that a described network may be larger than its weights
+HEAD_NAMES = {kind: name for name, kind in DISCRIMINATORS.items()}
 _CUSTOM_MODULE = {"own": True}
 
 
@@ -157,7 +158,8 @@ def load(
     tensors, header = read_model_file(path)
     try:
         header = decode(ModelHeader, header, "the header")
-        return _Loader(path, tensors, header).build(encoder, predictor, discriminator)
+        modules = {"encoder": encoder, "predictor": predictor, "discriminator": discriminator}
+        return _Loader(path, tensors, header).build(modules)
     except (LookupError, AttributeError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -177,22 +179,17 @@ class _Loader:
         self.path, self.tensors, self.header = path, tensors, header
         self.n_bytes = sum(t.numel() * t.element_size() for t in tensors.values())
 
-    def build(
-        self,
-        encoder: nn.Module | None,
-        predictor: nn.Module | None,
-        discriminator: Discriminator | None,
-    ) -> Any:
+    def build(self, modules: Mapping[str, nn.Module | None]) -> Any:
         from cida.estimators import CIDAClassifier, CIDARegressor  # they import this module
 
         class_name = self.header["class_name"]
         classes = {"CIDAClassifier": CIDAClassifier, "CIDARegressor": CIDARegressor}
         parameters = {k: _from_json_value(v) for k, v in self.header["parameters"].items()}
-        for name, module in {"encoder": encoder, "predictor": predictor}.items():
-            parameters[name] = self._module(name, parameters[name], module)
+        for name in ("encoder", "predictor"):
+            parameters[name] = self._module(name, parameters[name], modules[name])
         if parameters["discriminator"] == _CUSTOM_MODULE:
-            parameters["discriminator"] = discriminator
-            if discriminator is None:
+            parameters["discriminator"] = modules["discriminator"]
+            if modules["discriminator"] is None:
                 warn_user(
                     "discriminator was one of your own and is not stored in the file; predictions "
                     "are the same, but to fit again pass it: load(path, discriminator=...)."
@@ -201,7 +198,7 @@ class _Loader:
         check_parameters({**model.get_params(deep=False), "validator": "consensus"}, sys.maxsize)
         if model.n_draws > MAX_DRAWS:
             raise ValueError(f"n_draws is {model.n_draws}, which is more than {MAX_DRAWS}")
-        model.state_ = self._state(model._options())
+        model.state_ = self._state(model)
         if isinstance(model, CIDAClassifier) != ("classes" in self.header["labels"]):
             raise ValueError(f"its labels are not those of a {class_name}")
         return model
@@ -217,7 +214,7 @@ class _Loader:
             )
         return self._build_checked(partial(network_from_config, config))
 
-    def _state(self, options: FitOptions) -> FittedState:
+    def _state(self, options: FitRequest) -> FittedState:
         header, table = self.header, None
         if header["table"] is not None:
             from cida.tables import TableFormat
@@ -240,7 +237,7 @@ class _Loader:
         _check_parts(state)
         return replace(state, members=self._members(state, options))
 
-    def _members(self, state: FittedState, options: FitOptions) -> tuple[Game, ...]:
+    def _members(self, state: FittedState, options: FitRequest) -> tuple[Game, ...]:
         fitter = Fitter(state.plan, options, state.layout, state.labels)
         build_predictor = partial(fitter.build_predictor, state.encoding_width)
         members = []
@@ -321,24 +318,21 @@ def _check_numbers(name: str, values: Tensor, *shapes: tuple[int, ...]) -> None:
 
 def to_json_value(value: Any) -> Any:
     """A parameter as JSON; what a file should not hold (callbacks, random states) becomes None."""
+    if isinstance(value, Discriminator) and value.body is None and type(value) in HEAD_NAMES:
+        settings = {name: to_json_value(each) for name, each in value.settings.items()}
+        return {"discriminator": HEAD_NAMES[type(value)], "settings": settings}
     if isinstance(value, nn.Module):
-        return _discriminator_config(value) if isinstance(value, Discriminator) else _CUSTOM_MODULE
+        return _CUSTOM_MODULE
     if isinstance(value, type):  # a game's class by its name; one of the user's own becomes None
         return {kind: name for name, kind in GAMES.items()}.get(value)
     if isinstance(value, Space):
         return {"space": value.to_dict()}
     if isinstance(value, dict):  # as pairs: JSON would turn the keys into text
         return {"pairs": [[to_json_value(k), to_json_value(v)] for k, v in value.items()]}
-    try:
-        return json.loads(json.dumps(value, allow_nan=False, default=_json_default))
-    except (TypeError, ValueError):
+    try:  # of numpy's values and arrays their plain form
+        return json.loads(json.dumps(value, allow_nan=False, default=lambda each: each.tolist()))
+    except (AttributeError, TypeError, ValueError):
         return None
-
-
-def _json_default(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def _from_json_value(value: Any) -> Any:
@@ -351,12 +345,3 @@ def _from_json_value(value: Any) -> Any:
         case {"space": space}:
             return space_from_dict(space)
     return tuple(value) if isinstance(value, list) else value
-
-
-def _discriminator_config(discriminator: Discriminator) -> Any:
-    """A built-in head by name and settings; one of the user's own only as such."""
-    for name, kind in DISCRIMINATORS.items():
-        if type(discriminator) is kind and discriminator.body is None:
-            settings = {k: to_json_value(v) for k, v in discriminator.settings.items()}
-            return {"discriminator": name, "settings": settings}
-    return _CUSTOM_MODULE

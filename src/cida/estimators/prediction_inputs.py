@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -37,13 +38,15 @@ def iter_inputs(
             f"X is a {type(X).__name__}, and the model was fitted on a table; give a table with "
             f"the columns {names}."
         )
-    from cida.tables import map_rows, open_any_table
+    from cida.tables import open_table
 
-    rows = iter_table_rows(state, open_any_table(X))
+    rows = iter_table_rows(state, open_table(X))
     if state.table.index:
         yield from ((x, torch.from_numpy(u)) for x, u, _ in rows)
-    else:  # the index is given apart from the table, for all rows at once
-        x = map_rows((x for x, _, _ in rows), state.table.schema.width)
+    elif domain_index is None:
+        yield from ((x, _read_index(state, None, len(x))) for x, _, _ in rows)
+    else:  # it is given apart from the table, for all rows at once
+        x = np.concatenate([x for x, _, _ in rows])
         yield x, _read_index(state, domain_index, len(x))
 
 

@@ -14,6 +14,7 @@ __all__ = ["Scaler", "check_magnitude"]
 
 Array = np.ndarray[Any, Any]
 MAX_ABS_VALUE = 1e150  # its square is still a number
+MAX_CHUNK_NUMBERS = 1 << 20
 
 
 def check_magnitude(name: str, values: Array) -> None:
@@ -45,10 +46,9 @@ class Scaler:
         """
         check_magnitude("X", x)
         share = weight / weight.sum()
-        mean = sum(_weighted_sum(share[part], x[part]) for part in _iter_chunks(x))
-        variance = sum(
-            _weighted_sum(share[part], (x[part] - mean) ** 2) for part in _iter_chunks(x)
-        )
+        parts = list(iter_chunks(x))
+        mean = sum(_weighted_sum(share[part], x[part]) for part in parts)
+        variance = sum(_weighted_sum(share[part], (x[part] - mean) ** 2) for part in parts)
         scale = np.sqrt(variance)
         min_scale = 1e-12 * np.maximum(1.0, np.abs(mean))
         is_constant = scale <= min_scale
@@ -56,15 +56,14 @@ class Scaler:
 
     def transform(self, x: Array) -> Tensor:
         scaled = np.empty(x.shape, dtype=np.float32)
-        for part in _iter_chunks(x):
+        for part in iter_chunks(x):
             with np.errstate(over="ignore"):
                 scaled[part] = (x[part] - self.mean) / self.scale
             if np.isinf(scaled[part]).any():
                 largest = float(np.abs(x[part]).max())
                 raise ValueError(
                     f"X holds {largest:.3g}, too far from the values fitted on to compute with; "
-                    "give "
-                    "it in the same units, or look for values that stand for missing ones."
+                    "give it in the same units, or look for values that stand for missing ones."
                 )
         return torch.from_numpy(scaled)
 
@@ -77,8 +76,8 @@ def _weighted_sum(share: Array, x: Array) -> Array:
     return total
 
 
-def _iter_chunks(x: Array, max_numbers: int = 1 << 20) -> Iterator[slice]:
+def iter_chunks(x: Array) -> Iterator[slice]:
     """Slices of about a million numbers: no full copy in double precision is ever made."""
-    rows = max(1, max_numbers // max(1, x[0].size))
+    rows = max(1, MAX_CHUNK_NUMBERS // max(1, x[0].size))
     for start in range(0, len(x), rows):
         yield slice(start, start + rows)

@@ -18,6 +18,7 @@ from cida.data import IndexedDataset
 from cida.estimators import array_checks
 from cida.estimators.array_checks import Array, Labels
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.prediction_inputs import read_rows
 from cida.estimators.validation import read_labels
 from cida.selection.source_ranges import nearest_source_third
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
@@ -203,41 +204,31 @@ class _SearchData:
     training_mask: Array
 
     def validation_set(self, model: CIDAEstimator) -> ValidationSet:
-        x = torch.from_numpy(model.read_rows(self.X)).float()
-        u = array_checks.check_domain_index(self.domain_index, len(x), model.index_width_)
-        labelled = torch.from_numpy(self.labels.labelled)
-        dataset = IndexedDataset(x, self._encode_labels(model), u, labelled)
-        return ValidationSet.from_dataset(
-            model.space_, dataset, labelled & ~torch.from_numpy(self.training_mask)
-        )
+        x = torch.from_numpy(read_rows(model, model.state_, self.X)).float()
+        labelled = self.labels.labelled
+        if is_classifier(model):
+            y = model.state_.labels.encode(self.labels)
+        else:
+            y = np.zeros((len(labelled), 1))
+            y[labelled, 0] = array_checks.parse_number_labels(self.labels.source_labels)
+        mask, held_out = torch.from_numpy(labelled), labelled & ~self.training_mask
+        dataset = IndexedDataset(x, torch.from_numpy(y), self._index(model), mask)
+        return ValidationSet.from_dataset(model.space_, dataset, torch.from_numpy(held_out))
 
-    def make_candidate(
-        self, model: CIDAEstimator, validation_set: ValidationSet
-    ) -> CandidateOutputs:
-        candidate = candidate_from_predictions(
-            model, validation_set, model.history_[-1].losses["prediction"]
-        )
+    def make_candidate(self, model: CIDAEstimator, rows: ValidationSet) -> CandidateOutputs:
+        loss = model.history_[-1].losses["prediction"]
+        candidate = candidate_from_predictions(model, rows, loss)
         return replace(candidate, refit=partial(self._score_left_out_range, model))
 
-    def _encode_labels(self, model: CIDAEstimator) -> torch.Tensor:
-        """Class numbers, or the numbers themselves as a column; 0 where there is no label."""
-        if is_classifier(model):
-            return torch.from_numpy(model.state_.labels.encode(self.labels))
-        numbers = np.zeros((len(self.training_mask), 1))
-        source_labels = array_checks.parse_number_labels(self.labels.source_labels)
-        numbers[self.labels.labelled, 0] = source_labels
-        return torch.from_numpy(numbers)
+    def _index(self, model: CIDAEstimator) -> torch.Tensor:
+        n_rows = len(self.training_mask)
+        return array_checks.check_domain_index(self.domain_index, n_rows, model.index_width_)
 
     def _score_left_out_range(self, model: CIDAEstimator) -> float:
         """The score on the outermost source range of the same settings fitted without it."""
-        u = array_checks.check_domain_index(
-            self.domain_index, len(self.training_mask), model.index_width_
-        )
-        training_rows = torch.from_numpy(self.training_mask)
-        hidden = nearest_source_third(model.space_, u, training_rows).numpy()
-        refitted = clone(model).fit(
-            self.X, self.y, self.domain_index, source=self.training_mask & ~hidden
-        )
-        x, truth = model.read_rows(self.X)[hidden], self.labels.values[hidden]
+        u, mask = self._index(model), self.training_mask
+        hidden = nearest_source_third(model.space_, u, torch.from_numpy(mask)).numpy()
+        refitted = clone(model).fit(self.X, self.y, self.domain_index, source=mask & ~hidden)
+        x, truth = read_rows(model, model.state_, self.X)[hidden], self.labels.values[hidden]
         score: float = refitted.score(x, truth, domain_index=u.numpy()[hidden])
         return score

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,12 +24,9 @@ from cida.games import Game, get_game_class
 from cida.indexing import evenly_spaced
 from cida.label_shift import measure_source_label_shift
 from cida.metrics import index_r2
-from cida.policy import Plan
+from cida.policy import FitRequest, Plan
 from cida.spaces import Space
 from cida.training.round_probe import FAR_ROWS_SHARE, majority_share
-
-if TYPE_CHECKING:
-    from cida.estimators.fitting import FitOptions
 
 __all__ = ["summarize_fit", "warn_label_shift"]
 
@@ -43,13 +40,15 @@ SUMMARY_CHUNK_ROWS = 256
 
 @torch.no_grad()
 def summarize_fit(
-    plan: Plan, options: FitOptions, dataset: IndexedDataset, game: Game, labels: LabelCodec
+    plan: Plan, options: FitRequest, dataset: IndexedDataset, game: Game, labels: LabelCodec
 ) -> FitSummary:
     """What is known of the rows and of the end of training, from at most a few thousand rows."""
     settings = _collect_settings(plan, options)
     if not plan.has_index:
         return FitSummary(**settings)
     source = dataset[_subsample(dataset.source_rows, MAX_SUMMARY_ROWS // 2)]
+    has_neighbors = len(source) >= MIN_SUMMARY_ROWS
+    has_neighbors = has_neighbors and 0 < source.x[0].numel() <= MAX_NEIGHBOR_FEATURES
     figures: dict[str, Any] = {
         "n_source_rows": len(dataset.source_rows),
         "n_target_rows": len(dataset.target_rows),
@@ -57,7 +56,7 @@ def summarize_fit(
         "index_columns": summarize_index(plan.space, dataset.u),
         "label_shift": measure_source_label_shift(plan.space, dataset),
         "marginal_label_loss": marginal_label_loss(source.y, source.weight),
-        "knn_loss": _neighbor_loss(source.x, source.y),
+        "knn_loss": knn_loss(source.x, source.y) if has_neighbors else None,
     }
     max_rows = min(MAX_SUMMARY_ROWS, max(MIN_SUMMARY_ROWS, plan.steps * SUMMARY_CHUNK_ROWS // 100))
     return FitSummary(
@@ -68,7 +67,7 @@ def summarize_fit(
     )
 
 
-def _collect_settings(plan: Plan, options: FitOptions) -> dict[str, Any]:
+def _collect_settings(plan: Plan, options: FitRequest) -> dict[str, Any]:
     """The settings that the doctor reads."""
     game = get_game_class(options.game)
     is_set_by_user = plan.reasons["coordinates"].rule == "user"
@@ -87,13 +86,7 @@ def _collect_settings(plan: Plan, options: FitOptions) -> dict[str, Any]:
 
 
 def _subsample(rows: Tensor, max_rows: int) -> Tensor:
-    return rows[evenly_spaced(len(rows), max_rows)] if len(rows) else rows
-
-
-def _neighbor_loss(x: Tensor, y: Tensor) -> float | None:
-    if len(x) < MIN_SUMMARY_ROWS or not 0 < x[0].numel() <= MAX_NEIGHBOR_FEATURES:
-        return None
-    return knn_loss(x, y)
+    return rows[evenly_spaced(len(rows), max_rows)]
 
 
 def _run_network(
@@ -131,27 +124,18 @@ def _majority_shares(
     space: Space, game: Game, dataset: IndexedDataset, max_rows: int
 ) -> dict[str, Any]:
     """How much of the source, and of the far target, is predicted as one class."""
-    targets = dataset.target_rows
-    if dataset.y.is_floating_point() or not len(targets):
+    targets = _subsample(dataset.target_rows, MAX_INDEX_ROWS)
+    n_far = int(FAR_ROWS_SHARE * len(targets))
+    if dataset.y.is_floating_point() or n_far < MIN_FAR_TARGET_ROWS:
         return {}
-    far_rows = _farthest_targets(space, dataset, _subsample(targets, MAX_INDEX_ROWS))
-    if len(far_rows) < MIN_FAR_TARGET_ROWS:
-        return {}
-    source_classes, far_classes = (
-        _run_network(game.predict, dataset, _subsample(part, max_rows // 2))[0].argmax(1)
-        for part in (dataset.source_rows, far_rows)
-    )
-    return {
-        "majority_share_source": majority_share(source_classes),
-        "majority_share_far": majority_share(far_classes),
-    }
-
-
-def _farthest_targets(space: Space, dataset: IndexedDataset, targets: Tensor) -> Tensor:
-    """The quarter of these rows that is farthest from the source."""
     source = dataset.u[_subsample(dataset.source_rows, MAX_INDEX_ROWS)]
     distance = space.distance_to_set(dataset.u[targets], source)
-    return targets[distance.topk(max(1, int(FAR_ROWS_SHARE * len(targets)))).indices.sort().values]
+    far = targets[distance.topk(n_far).indices.sort().values]
+    shares = {}
+    for name, rows in {"source": dataset.source_rows, "far": far}.items():
+        outputs, _ = _run_network(game.predict, dataset, _subsample(rows, max_rows // 2))
+        shares[f"majority_share_{name}"] = majority_share(outputs.argmax(1))
+    return shares
 
 
 def warn_label_shift(space: Space, dataset: IndexedDataset) -> None:

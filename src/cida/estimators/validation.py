@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,15 @@ import numpy as np
 import torch
 from sklearn.base import is_classifier
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
 from cida.data import IndexedDataset, MappedDataset, RowLayout
+from cida.errors import warn_user
 from cida.estimators import array_checks
 from cida.estimators.array_checks import Array, Labels
 from cida.estimators.labels import ClassLabels, LabelCodec, NumberLabels
-from cida.estimators.scaling import Scaler
+from cida.estimators.scaling import Scaler, iter_chunks
 from cida.networks.builders import image_or_signal_shape
 from cida.training import seeded
 
@@ -26,8 +28,6 @@ if TYPE_CHECKING:  # tables need pyarrow
     from cida.tables import TableFormat, TableSource
 
 __all__ = ["FitArguments", "InputFormat", "TrainingData", "dataset_training_data", "training_data"]
-
-MAX_CHUNK_NUMBERS = 1 << 23  # of X that are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ def training_data(estimator: Any, given: FitArguments) -> TrainingData:
     """
     if not _is_table(given.X, given.y):
         return _array_training_data(estimator, given)
-    from cida.tables import open_any_table
+    from cida.tables import open_table
 
-    table = open_any_table(given.X)
+    table = open_table(given.X)
     if isinstance(given.y, str) or (given.y is None and table.default_label):
         return _columns_training_data(estimator, given, table)
     return _frame_training_data(estimator, given, table)
@@ -157,11 +157,17 @@ def read_labels(
     if y is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    may_hide = is_classifier(estimator) and source is None
-    hides = may_hide and has_index
+    hides = is_classifier(estimator) and source is None
     labels = array_checks.read_labels(y, n_rows, source, has_index=has_index, hides_minus_one=hides)
-    if may_hide and not has_index:
-        array_checks.warn_minus_one(labels.values)
+    is_whole = labels.values.dtype.kind == "i"
+    classes = np.unique(labels.values) if hides and not has_index and is_whole else ()
+    if len(classes) > 2 and -1 in classes:  # -1 beside 1 alone is a common coding of two classes
+        warn_user(
+            f"y has -1 in {int((labels.values == -1).sum())} of {n_rows} rows beside "
+            f"{len(classes) - 1} other classes, and without domain_index -1 is a class too: if it "
+            "marks unlabelled rows, pass domain_index so that they serve as the target, or drop "
+            "them; if it is a class, there is nothing to do."
+        )
     return labels
 
 
@@ -169,7 +175,11 @@ def _read_targets(estimator: Any, given: FitArguments, x: Array) -> tuple[Labels
     """Labels, weights and index that were given apart from the rows."""
     has_index = given.domain_index is not None
     labels = read_labels(estimator, given.y, len(x), given.source, has_index)
-    weight = array_checks.read_sample_weight(labels, given.sample_weight, x)
+    weight = _check_sample_weight(given.sample_weight, x, dtype=float, ensure_non_negative=True)
+    if not weight[labels.labelled].any():
+        raise ValueError(
+            "sample_weight is zero on every labelled row; at least one must be positive."
+        )
     if not has_index:
         return labels, weight, torch.zeros(len(x), 1, dtype=torch.float64)
     return labels, weight, array_checks.check_domain_index(given.domain_index, len(x))
@@ -283,20 +293,11 @@ def _columns_training_data(estimator: Any, given: FitArguments, table: TableSour
     if encoded.classes is not None:
         values, codec = encoded.classes[encoded.y], ClassLabels(encoded.classes)
     table_format = TableFormat(encoded.schema, label, index, encoded.index_kinds)
-    x, layout, scaler = _encode_inputs(estimator, table, table_format, has_index=True)
+    x, input_format = _encode_inputs(estimator, table, table_format, has_index=True)
+    labels, weight = Labels(values, encoded.labelled), np.ones(len(encoded))
+    u = torch.from_numpy(encoded.u)
     return _make_training_data(
-        estimator,
-        x,
-        Labels(values, encoded.labelled),
-        np.ones(len(encoded)),
-        torch.from_numpy(encoded.u),
-        codec,
-        layout=layout,
-        scaler=scaler,
-        n_features_in=len(encoded.schema.columns) or layout.shape[0],
-        table=table_format,
-        index_names=index,
-        feature_names=encoded.schema.names,
+        estimator, x, labels, weight, u, codec, index_names=index, **input_format
     )
 
 
@@ -307,42 +308,34 @@ def _frame_training_data(estimator: Any, given: FitArguments, table: TableSource
 
     table_format = TableFormat(read_schema(table, given.drop))
     has_index = given.domain_index is not None
-    x, layout, scaler = _encode_inputs(estimator, table, table_format, has_index)
-    return _make_training_data(
-        estimator,
-        x,
-        *_read_targets(estimator, given, x),
-        layout=layout,
-        scaler=scaler,
-        n_features_in=len(table_format.schema.columns),
-        table=table_format,
-        index_names=array_checks.get_index_names(given.domain_index),
-        feature_names=table_format.schema.names,
-    )
+    x, input_format = _encode_inputs(estimator, table, table_format, has_index)
+    input_format["index_names"] = array_checks.get_index_names(given.domain_index)
+    targets = _read_targets(estimator, given, x)
+    return _make_training_data(estimator, x, *targets, **input_format)
 
 
 def _encode_inputs(
     estimator: Any, table: TableSource, table_format: TableFormat, has_index: bool
-) -> tuple[Array, RowLayout, Scaler]:
-    """All inputs in a mapped file, as networks take them."""
+) -> tuple[Array, dict[str, Any]]:
+    """All inputs in a mapped file, as networks take them, and how they were made so."""
     from cida.tables import map_rows
-    from cida.tables.encoded_table import encode_batches
 
     schema, array = table_format.schema, table.input_array
     if array is None:
-        layout = RowLayout(
-            "columns", (schema.width,), schema.missing_indicators, schema.category_sizes, has_index
-        )
+        indicators, sizes = schema.missing_indicators, schema.category_sizes
+        layout = RowLayout("columns", (schema.width,), indicators, sizes, has_index)
+        scaler = Scaler.identity()
         columns = schema.names or table_format.index  # the latter for the number of rows
-        x = map_rows(encode_batches(table, schema, columns), schema.width)
-        return x, layout, Scaler.identity()
-    layout = _array_layout(estimator, array.shape[1:], has_index)
-    scaler = Scaler.fit(array, np.ones(len(array)))
-    x = map_rows(_scaled_chunks(array, scaler), int(np.prod(layout.shape)))
-    return x.reshape(len(array), *layout.shape), layout, scaler
-
-
-def _scaled_chunks(array: Array, scaler: Scaler) -> Iterator[Array]:
-    rows = max(1, MAX_CHUNK_NUMBERS // int(np.prod(array.shape[1:])))
-    for start in range(0, len(array), rows):
-        yield scaler.transform(np.asarray(array[start : start + rows])).numpy()
+        rows = (schema.encode(batch) for batch in table.iter_batches(columns))
+    else:
+        layout = _array_layout(estimator, array.shape[1:], has_index)
+        scaler = Scaler.fit(array, np.ones(len(array)))
+        rows = (scaler.transform(np.asarray(array[part])).numpy() for part in iter_chunks(array))
+    x = map_rows(rows, math.prod(layout.shape))
+    return x.reshape(len(x), *layout.shape), {
+        "layout": layout,
+        "scaler": scaler,
+        "n_features_in": len(schema.columns) or layout.shape[0],
+        "table": table_format,
+        "feature_names": schema.names,
+    }

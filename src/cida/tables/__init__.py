@@ -8,11 +8,9 @@ from importlib.util import find_spec
 if find_spec("pyarrow") is None:
     raise ImportError('tables need pyarrow, which is not installed; pip install "cida[tables]".')
 
-from cida.tables.columns import encode_columns
-from cida.tables.encoded_table import ColumnRoles, EncodedTable, read_table
-from cida.tables.frame_source import open_any_table
-from cida.tables.mapped_rows import map_rows
+from cida.tables.encoded_table import ColumnRoles, EncodedTable, map_rows, read_table
 from cida.tables.schema import Column, Schema
+from cida.tables.schema_builder import encode_columns
 from cida.tables.sources import TableSource, open_table
 from cida.tables.table_format import TableFormat
 from cida.tables.writer import open_writer
@@ -26,7 +24,6 @@ __all__ = [
     "TableSource",
     "encode_columns",
     "map_rows",
-    "open_any_table",
     "open_table",
     "open_writer",
     "read_table",

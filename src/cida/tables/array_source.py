@@ -10,20 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from cida.io.arrays import map_array, read_arrays
-from cida.tables.cells import ColumnKind
 from cida.tables.sources import MAX_BATCH_ROWS, TableSource, find_array_files
 
 __all__ = ["ArraySource"]
 
 Array = np.ndarray[Any, Any]
-KIND_BY_DTYPE: dict[str, ColumnKind] = {
-    "b": "boolean",
-    "i": "number",
-    "u": "number",
-    "f": "number",
-    "U": "category",
-    "M": "date",
-}
 
 
 class ArraySource(TableSource):
@@ -62,33 +53,23 @@ class ArraySource(TableSource):
         if arrays["X"].ndim == 2:
             self.columns |= {f"x{k}": column for k, column in enumerate(arrays["X"].T)}
         else:
-            self.input_array = arrays["X"]
-            bad_rows = [
-                row + first
-                for first, rows in _iter_chunks(self.input_array)
-                for row in _find_nonfinite_rows(rows)
-            ]
-            if bad_rows:
+            self.input_array = x = arrays["X"]
+            is_bad = [_has_nonfinite(x[part]) for part in _iter_slices(len(x))]
+            bad_rows = np.flatnonzero(np.concatenate(is_bad))
+            if len(bad_rows):
                 raise ValueError(
                     f"{path} has NaN or infinity in {len(bad_rows)} rows of X (first: row "
                     f"{bad_rows[0] + 1}); fill in or drop such values first."
                 )
         self.column_names = tuple(self.columns)
+        self.types = {name: _to_arrow(column[:0]).type for name, column in self.columns.items()}
 
     def iter_batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        rows = len(next(iter(self.columns.values())))
-        for start in range(0, rows, MAX_BATCH_ROWS):
+        for part in _iter_slices(len(next(iter(self.columns.values())))):
             try:
-                parts = [
-                    _to_arrow(self.columns[name][start : start + MAX_BATCH_ROWS])
-                    for name in columns
-                ]
+                yield pa.record_batch({n: _to_arrow(self.columns[n][part]) for n in columns})
             except UnicodeError as error:
                 raise ValueError(f"{self.path} has texts that are none ({error}).") from None
-            yield pa.RecordBatch.from_arrays(parts, names=list(columns))
-
-    def infer_kinds(self, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
-        return {name: KIND_BY_DTYPE[self.columns[name].dtype.kind] for name in columns}
 
 
 def _load_arrays(path: Path) -> dict[str, Array]:
@@ -101,7 +82,7 @@ def _load_arrays(path: Path) -> dict[str, Array]:
         kind = "folder of npy files" if path.is_dir() else "npz file"
         raise ValueError(f"{path} is no {kind} of plain arrays ({error}).") from None
     for name, values in arrays.items():
-        if values.ndim == 0 or values.dtype.kind not in KIND_BY_DTYPE:
+        if values.ndim == 0 or values.dtype.kind not in "biufUM":
             raise ValueError(
                 f"{path} has {name} of type {values.dtype} and shape {values.shape}; give an array "
                 "of numbers or texts with one entry for each row."
@@ -109,16 +90,14 @@ def _load_arrays(path: Path) -> dict[str, Array]:
     return arrays
 
 
-def _iter_chunks(array: Array) -> Iterator[tuple[int, Array]]:
-    """Parts of a batch's length, each with the number of its first row."""
-    for start in range(0, len(array), MAX_BATCH_ROWS):
-        yield start, array[start : start + MAX_BATCH_ROWS]
+def _iter_slices(n_rows: int) -> Iterator[slice]:
+    """The rows of each batch."""
+    for start in range(0, n_rows, MAX_BATCH_ROWS):
+        yield slice(start, start + MAX_BATCH_ROWS)
 
 
-def _find_nonfinite_rows(rows: Array) -> list[int]:
-    """Which rows have NaN or infinity."""
-    is_finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
-    return [int(row) for row in np.flatnonzero(~is_finite)]
+def _has_nonfinite(rows: Array) -> Any:
+    return ~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
 
 
 def _split_columns(name: str, values: Array) -> dict[str, Array]:

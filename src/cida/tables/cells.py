@@ -9,34 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = [
-    "NUMERIC_KINDS",
-    "CellError",
-    "ColumnKind",
-    "can_parse",
-    "is_text",
-    "normalize_text",
-    "to_numbers",
-]
+__all__ = ["CellError", "ColumnKind", "can_parse", "is_text", "normalize_text", "to_numbers"]
 
 Array = np.ndarray[Any, Any]
 Cells = Any  # a pyarrow.Array; pyarrow has no types
 ColumnKind = Literal["number", "boolean", "date", "category"]
-NUMERIC_KINDS: tuple[ColumnKind, ...] = (
-    "boolean",
-    "number",
-    "date",
-)  # in the order in which they are tried
+NUMERIC_KINDS: tuple[ColumnKind, ...] = ("boolean", "number", "date")  # as they are tried
 
 MISSING_MARKERS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
 MICROSECONDS_PER_DAY = 86_400_000_000
 # A zone makes another type of a time, and so do more than six digits of a second.
-TIMESTAMP_TYPES = (
-    pa.timestamp("us"),
-    pa.timestamp("us", tz="UTC"),
-    pa.timestamp("ns"),
-    pa.timestamp("ns", tz="UTC"),
-)
+TIMESTAMP_TYPES = [pa.timestamp(unit, tz) for unit in ("us", "ns") for tz in (None, "UTC")]
 
 
 class CellError(ValueError):
@@ -136,9 +119,8 @@ def _parse_dates(cells: Cells) -> Array:
     elif not pa.types.is_temporal(cells.type):
         raise pa.ArrowInvalid("no date")
     instants = cells.cast(pa.timestamp("us", tz=getattr(cells.type, "tz", None)), safe=False)
-    return (
-        _to_float64(instants.cast(pa.int64()).cast(pa.float64(), safe=False)) / MICROSECONDS_PER_DAY
-    )
+    microseconds = instants.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return _to_float64(microseconds) / MICROSECONDS_PER_DAY
 
 
 def _parse_timestamps(cells: Cells) -> Cells:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,23 +13,12 @@ from typing import Any
 import numpy as np
 
 from cida.tables.cells import CellError, ColumnKind, normalize_text, to_numbers
-from cida.tables.label_column import ClassLabelReader, NumberLabelReader, natural_classes
+from cida.tables.label_column import LabelReader
 from cida.tables.schema import Schema
 from cida.tables.schema_builder import SchemaBuilder
 from cida.tables.sources import TableSource, check_column_names, find_array_files
 
-__all__ = [
-    "ColumnRoles",
-    "EncodedTable",
-    "check_index_cells",
-    "encode_batches",
-    "enumerate_batches",
-    "hash_table_file",
-    "name_cells_in_errors",
-    "read_index",
-    "read_schema",
-    "read_table",
-]
+__all__ = ["ColumnRoles", "EncodedTable", "map_rows", "read_schema", "read_table"]
 
 Array = np.ndarray[Any, Any]
 MAX_ABS_INDEX_CELL = 1e150  # of an index: squares of distances must not overflow
@@ -45,9 +35,8 @@ class ColumnRoles:
 
     def check_columns(self, names: Sequence[str]) -> None:
         """Refuses columns that are not there or have two parts to play."""
-        check_column_names("label", [self.label], names)
-        check_column_names("index", self.index, names)
-        check_column_names("drop", self.drop, names)
+        for role, columns in (("label", (self.label,)), ("index", self.index), ("drop", self.drop)):
+            check_column_names(role, columns, names)
         if not self.index:
             raise ValueError("index has no column; name the one along which labels end.")
         role_columns = [self.label, *self.index, *self.drop]
@@ -79,70 +68,79 @@ class EncodedTable:
     def iter_encoded(self) -> Iterator[Array]:
         """The inputs, a batch at a time."""
         names = self.schema.names or self.roles.index  # the latter for the number of rows
-        yield from encode_batches(self.table, self.schema, names)
+        return (self.schema.encode(batch) for batch in self.table.iter_batches(names))
 
 
 def read_table(table: TableSource, roles: ColumnRoles) -> EncodedTable:
     """Reads the whole table once (a CSV file twice: first for the kinds of its columns)."""
     roles.check_columns(table.column_names)
-    columns = [n for n in table.column_names if n not in (*roles.drop, *table.unreadable)]
     for name in (roles.label, *roles.index):
         if name in table.unreadable:
             raise ValueError(f"{name} cannot be read: {table.unreadable[name]}.")
     if next(table.iter_batches(roles.index), None) is None:
         raise ValueError(f"{table.path} has no rows below the names of its columns.")
-    kinds = table.infer_kinds(columns)
-    index_kinds = tuple(_resolve_index_kind(table, name, kinds[name]) for name in roles.index)
-    inputs = {n: kinds[n] for n in columns if n != roles.label and n not in roles.index}
-    dropped = {**table.unreadable, **dict.fromkeys(roles.drop, "drop names it")}
-    builder = SchemaBuilder(inputs, dropped)
-    reader = NumberLabelReader if roles.regression else ClassLabelReader
-    labels = reader(table, roles.label, kinds[roles.label])
+    kinds, dropped = _infer_kinds(table, roles.drop)
+    columns, label_kind = list(kinds), kinds.pop(roles.label)
+    index_kinds = tuple(_resolve_index_kind(table, n, kinds.pop(n)) for n in roles.index)
+    builder = SchemaBuilder(kinds, dropped)
+    labels = LabelReader(table, roles.label, label_kind, roles.regression)
     index_chunks: list[Array] = []
     for start, batch in enumerate_batches(table.iter_batches(columns)):
         with name_cells_in_errors(table, start, roles):
-            u = read_index(batch, roles.index, index_kinds)
+            index_chunks.append(read_index(batch, roles.index, index_kinds))
             builder.add(batch)
             labels.add(batch.column(roles.label))
-        check_index_cells(table, roles.index, u, start)
-        index_chunks.append(u)
+        check_index_cells(table, roles.index, index_chunks[-1], start)
     if not sum(map(len, index_chunks)):
         raise ValueError(f"{table.path} is damaged: its columns differ in their rows.")
     u = np.concatenate(index_chunks)
     _check_index_varies(roles.index, u)
     y, labelled, classes = labels.finish()
-    schema = builder.build()
-    if not schema.columns and table.input_array is None:
-        raise ValueError(
-            f"{table.path} has no column to learn from beside label and index"
-            f"{''.join(f'; {name}: {why}' for name, why in schema.dropped)}."
-        )
-    natural = None if classes is None else natural_classes(classes, kinds[roles.label])
-    return EncodedTable(table, roles, schema, y, labelled, natural, u, index_kinds)
+    schema = _build_schema(table, builder, " beside label and index")
+    return EncodedTable(table, roles, schema, y, labelled, classes, u, index_kinds)
 
 
 def read_schema(table: TableSource, drop: Sequence[str] = ()) -> Schema:
     """The schema of a table whose labels and index are given apart from it."""
     check_column_names("drop", drop, table.column_names)
-    columns = [n for n in table.column_names if n not in (*drop, *table.unreadable)]
-    dropped = {**table.unreadable, **dict.fromkeys(drop, "drop names it")}
-    builder = SchemaBuilder(table.infer_kinds(columns), dropped)
-    for start, batch in enumerate_batches(table.iter_batches(columns)):
+    kinds, dropped = _infer_kinds(table, drop)
+    builder = SchemaBuilder(kinds, dropped)
+    for start, batch in enumerate_batches(table.iter_batches(list(kinds))):
         with name_cells_in_errors(table, start):
             builder.add(batch)
+    return _build_schema(table, builder)
+
+
+def _infer_kinds(
+    table: TableSource, drop: Sequence[str]
+) -> tuple[dict[str, ColumnKind | None], dict[str, str]]:
+    """What the columns to read hold, and why the others are not read."""
+    dropped = {**table.unreadable, **dict.fromkeys(drop, "drop names it")}
+    return table.infer_kinds([n for n in table.column_names if n not in dropped]), dropped
+
+
+def _build_schema(table: TableSource, builder: SchemaBuilder, beside: str = "") -> Schema:
     schema = builder.build()
-    if not schema.columns:
-        raise ValueError(
-            f"{table.path} has no column to learn from"
-            f"{''.join(f'; {name}: {why}' for name, why in schema.dropped)}."
-        )
+    if not schema.columns and table.input_array is None:
+        reasons = "".join(f"; {name}: {why}" for name, why in schema.dropped)
+        raise ValueError(f"{table.path} has no column to learn from{beside}{reasons}.")
     return schema
 
 
-def encode_batches(table: TableSource, schema: Schema, columns: Sequence[str]) -> Iterator[Array]:
-    """The inputs of a table, a batch at a time."""
-    for batch in table.iter_batches(columns):
-        yield schema.encode(batch)
+def map_rows(parts: Iterable[Array], width: int) -> Array:
+    """Write float32 rows one after another to a file without a name, and map it.
+
+    The rows are written, not mapped, so that a full disk is an error; the file goes with the array.
+    """
+    n_rows = 0
+    with tempfile.TemporaryFile() as file:
+        for part in parts:
+            file.write(np.ascontiguousarray(part, dtype=np.float32).tobytes())
+            n_rows += len(part)
+        file.flush()
+        if not width or not n_rows:
+            return np.zeros((n_rows, width), dtype=np.float32)
+        return np.memmap(file, dtype=np.float32, mode="r", shape=(n_rows, width))
 
 
 def read_index(batch: Any, names: Sequence[str], kinds: Sequence[ColumnKind]) -> Array:
@@ -159,20 +157,15 @@ def name_cells_in_errors(
     try:
         yield
     except CellError as error:
-        where = f"{error.text!r} in {table.describe_row(start + error.row)}"
+        role = "column"
+        advice = f", and in training it held {error.kind}s; correct the cell or empty it"
         if roles is not None and error.column in roles.index:
-            raise ValueError(
-                f"index {error.column} has {where}; an index must be numbers or dates."
-            ) from None
-        if roles is not None and error.column == roles.label:
-            raise ValueError(
-                f"label {error.column} has {where}; a regression needs numbers: leave out "
-                "--regression for classes."
-            ) from None
-        raise ValueError(
-            f"column {error.column} has {where}, and in training it held {error.kind}s; correct "
-            "the cell or empty it."
-        ) from None
+            role, advice = "index", "; an index must be numbers or dates"
+        elif roles is not None and error.column == roles.label:
+            role = "label"
+            advice = "; a regression needs numbers: leave out --regression for classes"
+        where = table.describe_row(start + error.row)
+        raise ValueError(f"{role} {error.column} has {error.text!r} in {where}{advice}.") from None
 
 
 def hash_table_file(path: Path) -> str:
@@ -216,8 +209,7 @@ def check_index_cells(table: TableSource, names: Sequence[str], u: Array, start:
             problem = "is empty" if np.isnan(values[bad_rows[0]]) else "is infinite"
             raise ValueError(
                 f"index {name} {problem} in {table.describe_row(start + int(bad_rows[0]))}; "
-                "every row needs its "
-                "index: fill it in or leave the row out."
+                "every row needs its index: fill it in or leave the row out."
             )
 
 
@@ -231,6 +223,5 @@ def _check_index_varies(names: Sequence[str], u: Array) -> None:
         if (largest := float(max(-values.min(), values.max()))) > MAX_ABS_INDEX_CELL:
             raise ValueError(
                 f"index {name} reaches {largest:g}, which is beyond what can be computed with; "
-                "give "
-                "it in other units."
+                "give it in other units."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -17,9 +18,7 @@ from cida.tables.cells import ColumnKind, normalize_text, to_numbers
 __all__ = ["MAX_ROBUST_DEVIATIONS", "Column", "Schema"]
 
 Array = np.ndarray[Any, Any]
-MAX_ROBUST_DEVIATIONS = (
-    20.0  # robust standard deviations: one wild value must not shake all weights
-)
+MAX_ROBUST_DEVIATIONS = 20.0  # beyond, one wild value would shake all weights
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,28 @@ class Column:
     has_missing: bool = False
     categories: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.center) and 0 < self.scale < math.inf):
+            raise ValueError(f"column {self.name!r} has no scale")
+
     @property
     def is_numeric(self) -> bool:
         return self.kind != "category"
+
+    def scaled(self, values: Array) -> Array:
+        """Numbers of this column scaled and clipped, 0 where missing."""
+        with np.errstate(over="ignore"):  # beyond all numbers is beyond the clip
+            scaled = (values - self.center) / self.scale
+        clipped = np.clip(scaled, -MAX_ROBUST_DEVIATIONS, MAX_ROBUST_DEVIATIONS)
+        return np.where(np.isnan(values), 0.0, clipped)
+
+    def codes(self, batch: Any) -> Array:
+        """The number of each cell's category, 0 where it is missing or has none."""
+        cells = normalize_text(batch.column(self.name))
+        categories = pa.array(self.categories, pa.string())
+        positions = pc.index_in(cells, value_set=categories, skip_nulls=True)
+        codes: Array = pc.add(positions.fill_null(-1), 1).to_numpy(zero_copy_only=False)
+        return codes
 
 
 @dataclass(frozen=True)
@@ -55,8 +73,10 @@ class Schema:
     dropped: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        ordered = sorted(self.columns, key=lambda column: not column.is_numeric)
-        object.__setattr__(self, "columns", tuple(ordered))
+        object.__setattr__(self, "columns", (*self._numeric, *self._categorical))
+        for name, count in Counter(self.names).items():
+            if count > 1:
+                raise ValueError(f"columns has {name!r} twice")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,54 +104,32 @@ class Schema:
 
     def encode(self, batch: Any) -> Array:
         """A pyarrow batch with these columns as float32, shape ``(rows, width)``."""
+        numbers = [to_numbers(c.name, c.kind, batch.column(c.name)) for c in self._numeric]
+        parts = [column.scaled(v) for column, v in zip(self._numeric, numbers, strict=True)]
+        parts += [np.isnan(numbers[k]) for k in self.missing_indicators]
+        parts += [column.codes(batch) for column in self._categorical]
         encoded = np.zeros((len(batch), self.width), dtype=np.float32)
-        position = self.n_numeric
-        for number, column in enumerate(self._numeric):
-            values = to_numbers(column.name, column.kind, batch.column(column.name))
-            missing = np.isnan(values)
-            with np.errstate(over="ignore"):  # beyond all numbers is beyond the clip
-                scaled = np.clip(
-                    (values - column.center) / column.scale,
-                    -MAX_ROBUST_DEVIATIONS,
-                    MAX_ROBUST_DEVIATIONS,
-                )
-            encoded[:, number] = np.where(missing, 0.0, scaled)
-            if column.has_missing:
-                encoded[:, position] = missing
-                position += 1
-        for column in self._categorical:
-            encoded[:, position] = _encode_categories(
-                column, normalize_text(batch.column(column.name))
-            )
-            position += 1
+        for position, part in enumerate(parts):
+            encoded[:, position] = part
         return encoded
 
     def unknown_categories(self, batch: Any) -> dict[str, int]:
         """How many cells of each category column hold a text that has no code."""
         counts = {}
         for column in self._categorical:
-            cells = normalize_text(batch.column(column.name))
-            n_known = int(np.count_nonzero(_encode_categories(column, cells)))
-            counts[column.name] = len(cells) - cells.null_count - n_known
+            n_missing = normalize_text(batch.column(column.name)).null_count
+            n_known = int(np.count_nonzero(column.codes(batch)))
+            counts[column.name] = len(batch) - n_missing - n_known
         return {name: count for name, count in counts.items() if count}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `from_dict` reads them back."""
-        return {
-            "columns": [asdict(column) for column in self.columns],
-            "dropped": [list(pair) for pair in self.dropped],
-        }
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        schema = from_dict(cls, values)
-        names = schema.names
-        for column in schema.columns:
-            if names.count(column.name) > 1:
-                raise ValueError(f"columns has {column.name!r} twice")
-            if not (math.isfinite(column.center) and 0 < column.scale < math.inf):
-                raise ValueError(f"column {column.name!r} has no scale")
-        return schema
+        """Read what `to_dict` gave; refuses what does not fit together."""
+        return from_dict(cls, values)
 
     @property
     def _numeric(self) -> list[Column]:
@@ -140,10 +138,3 @@ class Schema:
     @property
     def _categorical(self) -> list[Column]:
         return [column for column in self.columns if not column.is_numeric]
-
-
-def _encode_categories(column: Column, cells: Any) -> Array:
-    categories = pa.array(column.categories, pa.string())
-    positions = pc.index_in(cells, value_set=categories, skip_nulls=True)
-    codes: Array = pc.add(positions.fill_null(-1), 1).to_numpy(zero_copy_only=False)
-    return codes

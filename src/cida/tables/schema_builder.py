@@ -7,21 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from cida.tables.cells import ColumnKind, normalize_text, to_numbers
 from cida.tables.schema import Column, Schema
 
-__all__ = ["MAX_CATEGORIES", "SchemaBuilder", "SystematicSample"]
+__all__ = ["SchemaBuilder", "SystematicSample", "encode_columns"]
 
 Array = np.ndarray[Any, Any]
 
 MAX_SAMPLE_ROWS = 200_000  # enough for quartiles
 MAX_CATEGORIES = 200
 MAX_COUNTED_TEXTS = 50_000  # different texts of a column that are counted at a time
-MIN_ID_DISTINCT_SHARE = (
-    0.9  # of the rows with a text of their own: then it names rows, not kinds of them
-)
+MIN_ID_DISTINCT_SHARE = 0.9  # of rows with a text of their own: it names rows, not kinds of them
 MIN_ID_CHECK_ROWS = 20  # below, texts may all differ by chance
 MAX_FLOAT64 = float(np.finfo(np.float64).max)
 NORMAL_IQR = 1.349  # the distance between a standard normal's quartiles
@@ -72,34 +71,22 @@ class SchemaBuilder:
         self.sample.add(values)
         self.missing_counts += np.isnan(values).sum(0)
         finite = np.isfinite(values)
-        self.minimum = np.minimum(
-            self.minimum, np.where(finite, values, np.inf).min(0, initial=np.inf)
-        )
-        self.maximum = np.maximum(
-            self.maximum, np.where(finite, values, -np.inf).max(0, initial=-np.inf)
-        )
+        self.minimum = np.minimum(self.minimum, values.min(0, initial=np.inf, where=finite))
+        self.maximum = np.maximum(self.maximum, values.max(0, initial=-np.inf, where=finite))
         for name, counter in self.category_counters.items():
             counter.add(batch.column(name))
 
     def build(self) -> Schema:
         columns = [self._build_numeric(k) for k in range(len(self.numeric))]
         columns += [self._build_categorical(name) for name in self.category_counters]
-        return Schema(
-            tuple(column for column in columns if column is not None), tuple(self.dropped.items())
-        )
+        kept = tuple(column for column in columns if column is not None)
+        return Schema(kept, tuple(self.dropped.items()))
 
     def _build_numeric(self, position: int) -> Column | None:
-        name = self.numeric[position]
-        low, high, has_missing = (
-            self.minimum[position],
-            self.maximum[position],
-            bool(self.missing_counts[position]),
-        )
-        if not low <= high:
-            self.dropped[name] = "it is empty"
-            return None
-        if low == high and not has_missing:
-            self.dropped[name] = "it is the same in every row"
+        name, has_missing = self.numeric[position], bool(self.missing_counts[position])
+        low, high = self.minimum[position], self.maximum[position]
+        if low > high or (low == high and not has_missing):
+            self.dropped[name] = "it is empty" if low > high else "it is the same in every row"
             return None
         values = self.sample.to_array()[:, position]
         values = values[np.isfinite(values)]
@@ -121,15 +108,11 @@ class SchemaBuilder:
             self.dropped[name] = "it is empty"
         elif len(counter.counts) == 1 and not has_missing:
             self.dropped[name] = "it is the same in every row"
-        elif (
-            counter.n_present >= MIN_ID_CHECK_ROWS
-            and counter.n_distinct > MIN_ID_DISTINCT_SHARE * counter.n_present
-        ):
+        elif counter.is_id():
             self.dropped[name] = counter.drop_reason()
         else:
-            return Column(
-                name, "category", has_missing=has_missing, categories=counter.most_frequent()
-            )
+            categories = counter.most_frequent()
+            return Column(name, "category", has_missing=has_missing, categories=categories)
         return None
 
 
@@ -142,16 +125,18 @@ class _CategoryCounter:
         self.n_distinct = 0
 
     def add(self, column: Any) -> None:
-        value_counts = pc.value_counts(normalize_text(column).drop_null())
-        pairs = zip(
-            value_counts.field(0).to_pylist(), value_counts.field(1).to_pylist(), strict=True
-        )
-        for text, count in pairs:
+        for pair in pc.value_counts(normalize_text(column).drop_null()).to_pylist():
+            text, count = pair["values"], pair["counts"]
             self.n_present += count
             self.n_distinct += text not in self.counts
             self.counts[text] += count
         if len(self.counts) > MAX_COUNTED_TEXTS:
             self.counts = Counter(dict(self.counts.most_common(MAX_COUNTED_TEXTS // 2)))
+
+    def is_id(self) -> bool:
+        """Whether nearly every row has a text of its own."""
+        is_distinct = self.n_distinct > MIN_ID_DISTINCT_SHARE * self.n_present
+        return is_distinct and self.n_present >= MIN_ID_CHECK_ROWS
 
     def drop_reason(self) -> str:
         """Why texts that differ in nearly every row are left out."""
@@ -159,8 +144,7 @@ class _CategoryCounter:
         if non_numeric and len(non_numeric) < len(self.counts) / 2:
             return (
                 f"most of its cells are numbers and some are not, such as {non_numeric[0]!r}: "
-                "correct or "
-                "empty them"
+                "correct or empty them"
             )
         if non_numeric and all(_is_number(text.replace(",", ".")) for text in non_numeric):
             return f"its numbers have a decimal comma, such as {non_numeric[0]!r}: write a point"
@@ -178,3 +162,16 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def encode_columns(columns: Mapping[str, Array]) -> tuple[Array, Schema]:
+    """Columns of arrays encoded, and their schema: floats are numbers, all others texts."""
+    batch = pa.record_batch({n: pa.array(v, from_pandas=True) for n, v in columns.items()})
+    kinds: dict[str, ColumnKind | None] = {
+        name: "number" if values.dtype.kind == "f" else "category"
+        for name, values in columns.items()
+    }
+    builder = SchemaBuilder(kinds, {})
+    builder.add(batch)
+    schema = builder.build()
+    return schema.encode(batch), schema

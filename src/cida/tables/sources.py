@@ -1,10 +1,12 @@
-"""Tables in files, read as a stream of batches: CSV, Parquet, and the arrays of an npz file."""
+"""Tables in files or in memory, read as a stream of batches: CSV, Parquet, frames."""
 
 from __future__ import annotations
 
 import csv
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -15,22 +17,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from cida.errors import closest_match, did_you_mean_file
+from cida.errors import closest_match, did_you_mean_file, error_summary
 from cida.tables.cells import NUMERIC_KINDS, ColumnKind, can_parse, is_text, normalize_text
 
-__all__ = [
-    "MAX_BATCH_ROWS",
-    "CsvSource",
-    "ParquetSource",
-    "TableSource",
-    "check_column_names",
-    "check_distinct_names",
-    "find_array_files",
-    "infer_text_kinds",
-    "is_readable",
-    "kind_of_type",
-    "open_table",
-]
+__all__ = ["MAX_BATCH_ROWS", "TableSource", "check_column_names", "find_array_files", "open_table"]
 
 Array = np.ndarray[Any, Any]
 Batch = Any  # a pyarrow.RecordBatch; pyarrow has no types
@@ -44,6 +34,7 @@ class TableSource(ABC):
 
     path: Path
     column_names: tuple[str, ...]
+    types: Mapping[str, Any]  # arrow types of columns that are no texts in a file
     unreadable: Mapping[str, str]  # columns that no model reads, and why
     input_array: Array | None = None  # rows that are no vectors, beside the columns
     missing_label: float | None = None  # a number that means no label
@@ -54,24 +45,27 @@ class TableSource(ABC):
     def iter_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """All rows of these columns in their order, a batch at a time."""
 
-    @abstractmethod
     def infer_kinds(self, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
         """What each column holds, judged by all of its rows; None where all are missing."""
+        return {name: _kind_of_type(self.types[name]) for name in columns}
 
     def describe_row(self, row: int) -> str:
         """Where a row is, counted from 0, in words for a message."""
         return f"row {row + 1}"
 
 
-def open_table(path: Path) -> TableSource:
-    """The table in a file, by the file's suffix, or in a folder of npy files."""
+def open_table(table: Any) -> TableSource:
+    """The table in a file, by the file's suffix, in a folder of npy files, or in memory."""
     from cida.tables.array_source import ArraySource  # it imports this module
 
-    source_by_suffix: dict[str, type[CsvSource] | type[ParquetSource] | type[ArraySource]] = {
-        ".csv": CsvSource,
-        ".tsv": CsvSource,
-        ".parquet": ParquetSource,
-        ".pq": ParquetSource,
+    if isinstance(table, TableSource):
+        return table
+    if not isinstance(table, str | os.PathLike):
+        return FrameSource(table)
+    path = Path(table)
+    source_by_suffix: dict[str, Callable[[Path], TableSource]] = {
+        **dict.fromkeys((".csv", ".tsv"), CsvSource),
+        **dict.fromkeys((".parquet", ".pq"), ParquetSource),
         ".npz": ArraySource,
     }
     if find_array_files(path):
@@ -116,7 +110,7 @@ class CsvSource(TableSource):
         header = next(self._iter_records(), None)
         if header is None:
             raise ValueError(f"{path} is empty; its first line must name the columns.")
-        self.column_names = check_distinct_names(path, header[1])
+        self.column_names = _check_distinct(path, header[1])
 
     def iter_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         last = self.column_names[-1]
@@ -143,7 +137,7 @@ class CsvSource(TableSource):
             raise self._make_error(error) from None
 
     def infer_kinds(self, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
-        return infer_text_kinds(self, columns)
+        return _infer_text_kinds(self, columns)
 
     def describe_row(self, row: int) -> str:
         try:
@@ -185,8 +179,7 @@ class CsvSource(TableSource):
                     return ValueError(
                         f"{self.path} has bytes in line {number} that are not UTF-8 "
                         f"({line[decode_error.start : decode_error.start + 1]!r}); save the "
-                        "whole file as "
-                        "UTF-8."
+                        "whole file as UTF-8."
                     )
         try:
             for begin, cells in self._iter_records():
@@ -210,38 +203,74 @@ class ParquetSource(TableSource):
         self.path = path
         with self._translate_errors():
             schema = pa.parquet.read_schema(path)
-        self.column_names = check_distinct_names(path, schema.names)
+        self.column_names = _check_distinct(path, schema.names)
         self.types = dict(zip(schema.names, schema.types, strict=True))
-        self.unreadable = {
-            name: f"its type is {kind}"
-            for name, kind in self.types.items()
-            if not is_readable(kind)
-        }
+        self.unreadable = _find_unreadable(self.types)
 
     def iter_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        names = list(columns)
         with self._translate_errors(), pa.parquet.ParquetFile(self.path, pre_buffer=False) as file:
-            for batch in file.iter_batches(
-                MAX_BATCH_ROWS, columns=list(columns), use_threads=False
-            ):
+            for batch in file.iter_batches(MAX_BATCH_ROWS, columns=names, use_threads=False):
                 if len(batch):
                     batch.validate(full=True)  # texts that are no UTF-8 would fail further on
-                    yield batch.select(list(columns))
-
-    def infer_kinds(self, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
-        return {name: kind_of_type(self.types[name]) for name in columns}
+                    yield batch.select(names)
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (pa.ArrowException, OSError, UnicodeError) as error:
-            message = " ".join(str(error).split())
+            cause = " ".join(str(error).split())
+            raise ValueError(f"{self.path} is no Parquet file, or is damaged ({cause}).") from None
+
+
+class FrameSource(TableSource):
+    """A table in memory; text columns may hold numbers or dates, as those of a CSV file do."""
+
+    def __init__(self, table: Any) -> None:
+        self.path, self.table = Path("table"), table
+        names = list(table) if isinstance(table, Mapping) else getattr(table, "columns", None)
+        names = getattr(table, "column_names", names)  # pyarrow's columns are no names
+        if names is None:
+            raise TypeError(
+                f"X is a {type(table).__name__}; give a pandas, polars or pyarrow table, a dict "
+                "of columns, or the path of a file."
+            )
+        self.column_names = _check_distinct(self.path, [str(name) for name in names])
+        self.types, failures = {}, {}
+        for name in self.column_names:
+            try:
+                self.types[name] = self._select([name]).schema.types[0]
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                failures[name] = f"it cannot be read ({error_summary(error)})"
+        self.unreadable = failures | _find_unreadable(self.types)
+
+    def iter_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        try:
+            selected = self._select(list(columns))
+        except (pa.ArrowException, TypeError, ValueError) as error:
             raise ValueError(
-                f"{self.path} is no Parquet file, or is damaged ({message})."
+                f"table cannot be read ({error_summary(error)}); give columns of one type each."
             ) from None
+        yield from selected.select(list(columns)).to_batches(MAX_BATCH_ROWS)
+
+    def infer_kinds(self, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
+        kinds = super().infer_kinds(columns)
+        texts = [name for name, kind in kinds.items() if kind == "category"]
+        return kinds | _infer_text_kinds(self, texts)
+
+    def _select(self, columns: list[str]) -> Any:
+        """These columns as a pyarrow table."""
+        table = self.table
+        if isinstance(table, Mapping):
+            return pa.table({name: pa.array(table[name], from_pandas=True) for name in columns})
+        if hasattr(table, "iloc"):
+            return pa.Table.from_pandas(table[columns], preserve_index=False)
+        selected = table.select(columns)
+        return selected.to_arrow() if hasattr(selected, "to_arrow") else pa.table(selected)
 
 
-def infer_text_kinds(table: TableSource, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
+def _infer_text_kinds(table: TableSource, columns: Sequence[str]) -> dict[str, ColumnKind | None]:
     """What columns of texts hold, judged by all of their rows; None where all are missing."""
     if not columns:
         return {}
@@ -271,11 +300,11 @@ def check_column_names(role: str, columns: Collection[str], available: Sequence[
             raise ValueError(f"{role} is {name}, which is no column of DATA; {advice}")
 
 
-def check_distinct_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+def _check_distinct(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     """Refuses two columns of one name."""
-    duplicate = next((name for number, name in enumerate(names) if name in names[:number]), None)
-    if duplicate is not None:
-        raise ValueError(f"{path} has two columns named {duplicate!r}; rename one.")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{path} has two columns named {name!r}; rename one.")
     return tuple(names)
 
 
@@ -283,19 +312,19 @@ def _pluralize(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def is_readable(kind: Any) -> bool:
-    """Whether a model can read a column of this arrow type."""
-    return pa.types.is_null(kind) or kind_of_type(kind) is not None
+def _find_unreadable(types: Mapping[str, Any]) -> dict[str, str]:
+    """The columns of types that no model reads."""
+    readable = {n for n, t in types.items() if pa.types.is_null(t) or _kind_of_type(t) is not None}
+    return {name: f"its type is {kind}" for name, kind in types.items() if name not in readable}
 
 
-def kind_of_type(kind: Any) -> ColumnKind | None:
+def _kind_of_type(kind: Any) -> ColumnKind | None:
     """What a column of this arrow type holds; None for no value and for what no model reads."""
     t = pa.types
     if t.is_boolean(kind):
         return "boolean"
-    if t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind):
-        return "number"
-    if t.is_time(kind) or t.is_duration(kind):
+    numbers = (t.is_integer, t.is_floating, t.is_decimal, t.is_time, t.is_duration)
+    if any(is_number(kind) for is_number in numbers):
         return "number"
     if t.is_date(kind) or t.is_timestamp(kind):
         return "date"

@@ -38,6 +38,10 @@ class TableFormat:
     index: tuple[str, ...] = ()
     index_kinds: tuple[ColumnKind, ...] = ()
 
+    def __post_init__(self) -> None:
+        if len(self.index) != len(self.index_kinds):
+            raise ValueError(f"index has {len(self.index)} columns of {self.index_kinds}")
+
     @property
     def required_columns(self) -> tuple[str, ...]:
         """The columns that a table must have to be predicted."""
@@ -82,23 +86,9 @@ class TableFormat:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; `from_dict` reads them back."""
-        return {**asdict(self), "schema": self.schema.to_dict()}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave; refuses what does not fit together."""
-        record = from_dict(_FormatRecord, dict(values))
-        if len(record.index) != len(record.index_kinds):
-            raise ValueError(f"index has {len(record.index)} columns of {record.index_kinds}")
-        schema = Schema.from_dict(record.schema)
-        return cls(schema, record.label, record.index, record.index_kinds)
-
-
-@dataclass(frozen=True)
-class _FormatRecord:
-    """A format as a file holds it."""
-
-    schema: dict[str, Any]
-    label: str
-    index: tuple[str, ...]
-    index_kinds: tuple[ColumnKind, ...]
+        return from_dict(cls, dict(values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,17 @@ def check_output_suffix(path: Path) -> None:
 def open_writer(path: Path) -> Iterator[WriteColumns]:
     """Gives a function that appends columns; the file appears at the end."""
     check_output_suffix(path)
+    writers: list[Any] = []  # one, from the first columns on
     try:
-        with (
-            atomic_replace(path) as partial_path,
-            _WRITERS[path.suffix.lower()](partial_path) as write,
-        ):
+        with atomic_replace(path) as partial_path, ExitStack() as stack:
+
+            def write(columns: Columns) -> None:
+                table = pa.table(dict(columns))
+                if not writers:
+                    open_file = _WRITERS[path.suffix.lower()]
+                    writers.append(stack.enter_context(open_file(partial_path, table.schema)))
+                writers[0].write_table(table)
+
             yield write
     except OSError as error:
         raise ValueError(
@@ -44,39 +50,18 @@ def open_writer(path: Path) -> Iterator[WriteColumns]:
 
 
 @contextmanager
-def _csv_writer(path: Path) -> Iterator[WriteColumns]:
+def _csv_writer(path: Path, schema: Any) -> Iterator[Any]:
+    header = io.StringIO()  # pyarrow would quote all names
+    csv.writer(header, lineterminator="\n").writerow(schema.names)
     options = pa.csv.WriteOptions(include_header=False)
     with path.open("wb") as file:
-
-        def write(columns: Columns) -> None:
-            if not file.tell():
-                file.write(_csv_header(columns))
-            pa.csv.write_csv(pa.table(dict(columns)), file, options)
-
-        yield write
+        file.write(header.getvalue().encode())
+        with pa.csv.CSVWriter(file, schema, write_options=options) as writer:
+            yield writer
 
 
-@contextmanager
-def _parquet_writer(path: Path) -> Iterator[WriteColumns]:
-    writers: list[Any] = []
-
-    def write(columns: Columns) -> None:
-        table = pa.table(dict(columns))
-        if not writers:
-            writers.append(pa.parquet.ParquetWriter(path, table.schema))
-        writers[0].write_table(table)
-
-    try:
-        yield write
-    finally:
-        for writer in writers:
-            writer.close()
-
-
-def _csv_header(columns: Columns) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(columns)
-    return buffer.getvalue().encode()
-
-
-_WRITERS = {".csv": _csv_writer, ".parquet": _parquet_writer, ".pq": _parquet_writer}
+_WRITERS = {
+    ".csv": _csv_writer,
+    ".parquet": pa.parquet.ParquetWriter,
+    ".pq": pa.parquet.ParquetWriter,
+}
