@@ -125,7 +125,7 @@ class Fitter:
 
     # --- the players -----------------------------------------------------------------------------
 
-    def build_game(self, dataset: IndexedDataset, is_adapting: bool) -> Game:
+    def build_game(self, dataset: IndexedDataset) -> Game:
         """The game for these rows; Source-Only where there is nothing to adapt to."""
         encoder = self.build_encoder()
         if isinstance(encoder, SupportsFitIndex):
@@ -135,7 +135,7 @@ class Fitter:
         predictor = self.build_predictor(width)
         outputs = self.labels.output_width
         parameters.check_predictor(predictor.eval(), width, outputs)
-        if not is_adapting:
+        if not self.plan.is_adapting:
             return self.source_only(encoder, predictor)
         head = copy.deepcopy(self.plan.head)
         assert head is not None
@@ -202,7 +202,7 @@ class Fitter:
     def train_game(self, dataset: IndexedDataset, training: TrainingConfig) -> CompletedGame:
         """One game, from its start to its end."""
         with seeded(training.seed):
-            game = self.build_game(dataset, self.plan.is_adapting)
+            game = self.build_game(dataset)
         history: list[Event] = []
         with ExitStack() as stack:
             callbacks: list[Callback] = [history.append, *(self.options.callbacks or ())]

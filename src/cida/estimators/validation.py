@@ -212,7 +212,7 @@ def _array_layout(estimator: Any, shape: tuple[int, ...], has_index: bool) -> Ro
 
 def _make_training_data(
     estimator: Any,
-    x: Array | Tensor,
+    x: Any,
     labels: Labels,
     weight: Array,
     u: Tensor,
@@ -223,21 +223,17 @@ def _make_training_data(
     if codec is None:
         fits_classes = is_classifier(estimator)
         codec = ClassLabels.fit(labels) if fits_classes else NumberLabels.fit(labels, weight)
-    rows = labels.labelled
+    rows, y = labels.labelled, codec.encode(labels)
     class_weight = getattr(estimator, "class_weight", None)
     if class_weight is not None and isinstance(codec, ClassLabels):
-        known = labels.source_labels
-        weight_of_class = compute_class_weight(
-            class_weight, classes=codec.classes, y=known, sample_weight=weight[rows]
-        )
+        known = {"y": labels.source_labels, "sample_weight": weight[rows]}
+        weight_of_class = compute_class_weight(class_weight, classes=codec.classes, **known)
         weight = weight.copy()
-        weight[rows] *= weight_of_class[np.searchsorted(codec.classes, known)]
-    y, labelled = torch.from_numpy(codec.encode(labels)), torch.from_numpy(rows)
+        weight[rows] *= weight_of_class[y[rows]]
     weights = torch.from_numpy(weight / weight[rows].mean()).float()
-    if isinstance(x, Tensor):
-        dataset = IndexedDataset(x, y, u, labelled, weights)
-    else:
-        dataset = MappedDataset(x, y, u, labelled, weights)
+    targets = (torch.from_numpy(y), u, torch.from_numpy(rows), weights)
+    is_tensor = isinstance(x, Tensor)
+    dataset = IndexedDataset(x, *targets) if is_tensor else MappedDataset(x, *targets)
     return TrainingData(dataset=dataset, labels=codec, **input_format)
 
 
