@@ -69,6 +69,7 @@ def test_an_index_of_dates_counts_days(table):
         (["1.0", "0.0", "1", "0"], [0, 1], [1, 0, 1, 0]),
         (["0.5", "1.5", "0.5", "1.5"], [0.5, 1.5], [0, 1, 0, 1]),
         (["True", "False", "True", "False"], [False, True], [1, 0, 1, 0]),
+        (["TRUE", "false", "true", "False"], [False, True], [1, 0, 1, 0]),
         (["b ", " a", "b", "a"], ["a", "b"], [1, 0, 1, 0]),
     ],
 )
