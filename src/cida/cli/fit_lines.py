@@ -14,7 +14,7 @@ from cida.estimators.validation import TrainingData
 from cida.runs.probe import FitFigures
 from cida.selection.expected_score import ExpectedScore
 from cida.tables.cells import ColumnKind
-from cida.tables.table_format import TableFormat
+from cida.tables.encoded_table import TableFormat
 
 __all__ = ["data_lines", "expected_lines", "figure_lines", "rows_words"]
 

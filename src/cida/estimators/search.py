@@ -157,8 +157,7 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             Accuracy or R^2.
         """
         check_is_fitted(self)
-        score: float = self.best_estimator_.score(X, y, domain_index=domain_index)
-        return score
+        return float(self.best_estimator_.score(X, y, domain_index=domain_index))
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
@@ -177,8 +176,7 @@ class CIDASearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             The probabilities.
         """
         check_is_fitted(self)
-        probabilities: Array = self.best_estimator_.predict_proba(X, domain_index=domain_index)
-        return probabilities
+        return np.asarray(self.best_estimator_.predict_proba(X, domain_index=domain_index))
 
 
 def candidate_from_predictions(
@@ -230,5 +228,4 @@ class _SearchData:
         hidden = nearest_source_third(model.space_, u, torch.from_numpy(mask)).numpy()
         refitted = clone(model).fit(self.X, self.y, self.domain_index, source=mask & ~hidden)
         x, truth = read_rows(model, model.state_, self.X)[hidden], self.labels.values[hidden]
-        score: float = refitted.score(x, truth, domain_index=u.numpy()[hidden])
-        return score
+        return float(refitted.score(x, truth, domain_index=u.numpy()[hidden]))

@@ -8,11 +8,10 @@ from importlib.util import find_spec
 if find_spec("pyarrow") is None:
     raise ImportError('tables need pyarrow, which is not installed; pip install "cida[tables]".')
 
-from cida.tables.encoded_table import ColumnRoles, EncodedTable, map_rows, read_table
+from cida.tables.encoded_table import ColumnRoles, EncodedTable, TableFormat, map_rows, read_table
 from cida.tables.schema import Column, Schema
 from cida.tables.schema_builder import encode_columns
 from cida.tables.sources import TableSource, open_table
-from cida.tables.table_format import TableFormat
 from cida.tables.writer import open_writer
 
 __all__ = [
