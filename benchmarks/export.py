@@ -16,7 +16,8 @@ import torch
 
 from benchmarks.measure import Effort, Measurement
 from cida.estimators import CIDAClassifier, CidaWarning
-from cida.experiments.recipe_networks import ImageNetworks, SignalNetworks
+from cida.experiments.rotating_mnist.rotating_tasks import ImageNetworks
+from cida.experiments.sleep.sleep_tasks import SignalNetworks
 from cida.export.onnx_check import make_synthetic_rows, open_session
 from cida.export.onnx_export import export_onnx
 from cida.export.onnx_graph import EstimatorGraph, TableGraph

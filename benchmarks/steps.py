@@ -27,7 +27,7 @@ from cida.datasets import make_circle
 from cida.discriminators import DISCRIMINATORS
 from cida.estimators import CIDAClassifier
 from cida.experiments.rotating_mnist.rotating_tasks import ROTATING_DIGITS, RotatingTaskData
-from cida.experiments.sleep import NightDataset
+from cida.experiments.sleep.sleep_data import NightDataset
 from cida.experiments.sleep.sleep_tasks import SLEEP_INTRA
 from cida.experiments.spec import Recipe, build_recipes
 from cida.games import Adversarial, cross_entropy

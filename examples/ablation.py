@@ -24,8 +24,8 @@ from statistics import mean
 import torch
 
 from cida import Line
-from cida.experiments.recipe_networks import ImageNetworks
 from cida.experiments.registry import TASK_SPECS
+from cida.experiments.rotating_mnist.rotating_tasks import ImageNetworks
 from cida.experiments.spec import Recipe, build_recipes
 from cida.games import Adversarial, Move
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.sleep import NightDataset, open_cohort
+from cida.experiments.sleep.sleep_data import NightDataset, open_cohort
 from cida.experiments.spec import build_recipes
 
 TASK = "sleep-intra/sof-extrapolation"

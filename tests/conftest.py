@@ -15,11 +15,15 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import torch
 
 from cida.experiments.fetch import RemoteFile
-from cida.experiments.real_tables import king_county, nhanes, support2
-from cida.experiments.real_tables.king_county import FEATURE_COLUMNS
-from cida.experiments.real_tables.nhanes import BODY_COLUMNS, METAL_COLUMNS
-from cida.experiments.real_tables.support2 import CATEGORY_COLUMNS, NUMERIC_COLUMNS
-from cida.experiments.real_tables.table_encoders import load_encoded_dataset
+from cida.experiments.real_tables import table_data
+from cida.experiments.real_tables.table_data import (
+    BODY_COLUMNS,
+    CATEGORY_COLUMNS,
+    FEATURE_COLUMNS,
+    METAL_COLUMNS,
+    NUMERIC_COLUMNS,
+)
+from cida.experiments.real_tables.table_models import load_encoded_dataset
 from cida.experiments.real_tables.table_tasks import _load_labels
 from cida.experiments.registry import DATASET_BY_NAME
 
@@ -108,21 +112,21 @@ def small_tables(tmp_path_factory) -> Iterator[Path]:
     """The three real data sets with small made-up files instead, verified, in their own cache."""
     rng = np.random.default_rng(0)
     made = {
-        nhanes: ("NHANES_DATASET", _people(rng, 500), "\t"),
-        king_county: ("KING_COUNTY_DATASET", _houses(rng, 600), ","),
-        support2: ("SUPPORT2_DATASET", _patients(rng, 400), ","),
+        "NHANES_DATASET": (_people(rng, 500), "\t"),
+        "KING_COUNTY_DATASET": (_houses(rng, 600), ","),
+        "SUPPORT2_DATASET": (_patients(rng, 400), ","),
     }
     folder = tmp_path_factory.mktemp("tables")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CIDA_DATA_HOME", str(folder))
-        for module, (name, frame, delimiter) in made.items():
-            dataset = getattr(module, name)
+        for name, (frame, delimiter) in made.items():
+            dataset = getattr(table_data, name)
             content = frame.to_csv(index=False, sep=delimiter).encode()
             file = RemoteFile(dataset.files[0].name, len(content), hashlib.md5(content).hexdigest())
             dataset = replace(dataset, files=(file,), sources=())
             dataset.folder.mkdir()
             (dataset.folder / file.name).write_bytes(content)
-            patch.setattr(module, name, dataset)
+            patch.setattr(table_data, name, dataset)
             patch.setitem(DATASET_BY_NAME, dataset.name, dataset)
         _forget_tables()
         yield folder

@@ -163,7 +163,7 @@ class Sample:
         world, model = self.world, kind(**settings)
         with hurried():
             model.fit(world.x, world.training_labels, domain_index=world.u)
-        return take_snapshot(model, self, kind is CIDARegressor)
+        return take_snapshot(model, self.display_rows(), kind is CIDARegressor)
 
 
 @pytest.fixture(scope="session")
@@ -219,7 +219,7 @@ def digits_view():
     model = recipe.build_model(SEED)
     with hurried():
         sample.train(model, False)
-    return take_snapshot(model, sample, regression=False)
+    return take_snapshot(model, sample.display_rows(), regression=False)
 
 
 @pytest.fixture(scope="session")

@@ -182,7 +182,7 @@ def test_a_worker_with_another_version_is_told_before_the_first_run(worker, tmp_
 
 def test_a_call_that_ends_its_workers_is_given_up(worker, monkeypatch):
     monkeypatch.setattr(worker.scheduler, "allowed_failures", 0)
-    with pytest.raises(CommandError, match="worker died 1 times, perhaps for want of memory"):
+    with pytest.raises(CommandError, match="worker died 1 times, perhaps because memory ran out"):
         list(iterate_results(abort, [None], scheduler=worker.address))
     worker.processes.popitem()[1].wait()
 

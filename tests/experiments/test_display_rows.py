@@ -19,7 +19,7 @@ def trained(name, method, steps=20):
     sample = benchmark.draw_data(100, benchmark.presets[preset].protocol)
     model = recipe.build_model(100)
     sample.train(model, recipe.oracle)
-    return model, sample, take_snapshot(model, sample, recipe.regression)
+    return model, sample, take_snapshot(model, sample.display_rows(), recipe.regression)
 
 
 def test_points_of_a_plane_have_a_grid_at_every_stop():

@@ -148,7 +148,7 @@ def test_a_process_that_is_killed_is_told_and_the_others_end(tmp_path, monkeypat
     assert main(["reproduce", "sine", *few, "--jobs", "2"]) == 1
     killing.join()
     assert capsys.readouterr().err == (
-        "cida: a run's process was killed, perhaps for want of memory; finished runs are kept: "
+        "cida: a run's process was killed, perhaps because memory ran out; finished runs are kept: "
         "go on with --resume and fewer --jobs.\n"
     )
     assert multiprocessing.active_children() == []

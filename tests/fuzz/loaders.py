@@ -14,11 +14,17 @@ from cida.cli.predict import predict_table
 from cida.datasets import make_circle
 from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, make_toy_data
 from cida.experiments.runner import run_recipe
-from cida.experiments.sleep import STUDIES, SleepStore, read_signal
 from cida.experiments.sleep.covariates import read_covariates
-from cida.experiments.sleep.sleep_store import SegmentCounts, StoreEntry, StoreSettings, write_store
+from cida.experiments.sleep.recordings import read_signal
+from cida.experiments.sleep.sleep_store import (
+    SegmentCounts,
+    SleepStore,
+    StoreEntry,
+    StoreSettings,
+    write_store,
+)
 from cida.experiments.sleep.stages import read_stages, write_stages
-from cida.experiments.sleep.studies import INDEX_NAMES
+from cida.experiments.sleep.studies import INDEX_NAMES, STUDIES
 from cida.export.export_folder import export_folder, read_exported_model
 from cida.report import Manifest, read_runs, render_report
 from cida.runs.records import Origin

@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -20,7 +21,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -28,8 +29,6 @@ from typing import Any, TypeVar
 from cida.errors import CommandError
 from cida.estimators import CidaWarning
 from cida.estimators.model_file import library_versions
-
-__all__ = ["connect_to_cluster", "iterate_results", "stop_if_cancelled"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,13 +47,13 @@ def iterate_results(
     With the address of a Dask ``scheduler`` the workers of its cluster compute them, all of them if
     ``n_jobs`` is None; else processes of this machine, or this one where ``n_jobs`` is 1.
     """
-    n_local = n_jobs or 1
-    opened = _open_cluster(scheduler) if scheduler is not None else _open_processes(n_local)
-    max_pending = n_jobs if scheduler is not None else n_local
+    if scheduler is None:
+        n_jobs = n_jobs or 1
+    opened = _open_processes(n_jobs or 1) if scheduler is None else _open_cluster(scheduler)
     remaining, pending = iter(items), set[Future[R]]()
     with opened as executor:
         while True:
-            n_free = None if max_pending is None else max_pending - len(pending)
+            n_free = None if n_jobs is None else n_jobs - len(pending)
             pending |= {executor.submit(function, item) for item in islice(remaining, n_free)}
             if not pending:
                 return
@@ -72,20 +71,16 @@ def _get_result(future: Future[R]) -> R:
             "the scheduler is gone; finished runs are kept: start it again and go on with --resume."
         ) from None
     except ModuleNotFoundError as error:
-        raise CommandError(
-            f"a worker cannot load cida ({error}); install there what is here."
-        ) from None
+        problem = f"a worker cannot load cida ({error})"
+        raise CommandError(f"{problem}; install there what is here.") from None
     except Exception as error:
         n_failures = getattr(error, "allowed_failures", None)  # of Dask's KilledWorker
         if n_failures is None:
             raise
         raise CommandError(
-            f"a run's worker died {n_failures + 1} times, perhaps for want of memory; finished "
+            f"a run's worker died {n_failures + 1} times, perhaps because memory ran out; finished "
             "runs are kept: go on with --resume and larger workers."
         ) from None
-
-
-# --- this machine --------------------------------------------------------------------------------
 
 
 class _InlineExecutor(Executor):
@@ -125,11 +120,8 @@ def _open_processes(n_jobs: int) -> Iterator[Executor]:
 
 def _initialize_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to tell
-    signal.signal(signal.SIGTERM, _exit_on_sigterm)
-
-
-def _exit_on_sigterm(*_: object) -> None:
-    raise SystemExit(1)  # rather than be killed: half-written files are removed on the way out
+    # Not killed by a signal: half-written files are removed on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
 def _run_in_process(function: Callable[..., R], *args: Any) -> R:
@@ -152,14 +144,11 @@ def _block_sigint() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
-# --- a cluster -----------------------------------------------------------------------------------
-
-
 class _ClusterExecutor(Executor):
     """The workers of a Dask cluster: what a worker that died was doing is done by another."""
 
-    def __init__(self, client: Any) -> None:
-        self._executor = client.get_executor(pure=False)
+    def __init__(self, executor: Any) -> None:
+        self._executor = executor
         self._local_versions = library_versions()
 
     def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
@@ -167,19 +156,16 @@ class _ClusterExecutor(Executor):
         future: Future[R] = self._executor.submit(_run_on_worker, call, self._local_versions)
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        with suppress(Exception):  # a scheduler that is gone cannot be told
-            self._executor.shutdown(wait=wait)
-
 
 @contextmanager
 def _open_cluster(address: str) -> Iterator[Executor]:
     with connect_to_cluster(address) as client:
-        executor = _ClusterExecutor(client)
+        executor = client.get_executor(pure=False)
         try:
-            yield executor
+            yield _ClusterExecutor(executor)
         finally:
-            executor.shutdown(wait=False)
+            with suppress(Exception):  # a scheduler that is gone cannot be told
+                executor.shutdown(wait=False)
 
 
 # A process makes one run at a time: all of its threads share torch's random state.
@@ -200,13 +186,13 @@ def _run_on_worker(call: Callable[[], Any], local_versions: Mapping[str, str]) -
         task_state = worker.state.tasks.get(key)
         return task_state is not None and task_state.state != "cancelled"
 
+    def run() -> Any:
+        _IS_WANTED.set(is_wanted)
+        stop_if_cancelled()
+        return call()
+
     with _RUN_LOCK:
-        token = _IS_WANTED.set(is_wanted)
-        try:
-            stop_if_cancelled()
-            return call()
-        finally:
-            _IS_WANTED.reset(token)
+        return copy_context().run(run)
 
 
 def stop_if_cancelled(*_: object) -> None:
@@ -244,11 +230,9 @@ def _check_scheduler(address: str) -> None:
             return str((await scheduler.identity())["type"])
 
     try:
-        # In a thread of its own: a notebook has a loop that runs already.
-        with ThreadPoolExecutor(1) as thread:
-            server_type = thread.submit(
-                asyncio.run, asyncio.wait_for(query_type(), SCHEDULER_TIMEOUT_SECONDS)
-            ).result()
+        answer = asyncio.wait_for(query_type(), SCHEDULER_TIMEOUT_SECONDS)
+        with ThreadPoolExecutor(1) as thread:  # a notebook has a loop that runs already
+            server_type = thread.submit(asyncio.run, answer).result()
     except ValueError as error:
         raise ValueError(
             f"scheduler is {address!r}, which is no address ({error}); write it as dask scheduler "
@@ -265,7 +249,11 @@ def _check_scheduler(address: str) -> None:
 
 def _check_workers(client: Any, address: str) -> None:
     """Refuses a cluster that has no worker, or something else installed than is here."""
-    _check_versions(f"the scheduler {address}", _scheduler_versions(client))
+    try:
+        scheduler_versions = client.run_on_scheduler(library_versions)
+    except Exception as error:  # whatever comes of loading cida there
+        scheduler_versions = error
+    _check_versions(f"the scheduler {address}", scheduler_versions)
     try:
         client.wait_for_workers(1, timeout=SCHEDULER_TIMEOUT_SECONDS)
     except TimeoutError:
@@ -275,29 +263,20 @@ def _check_workers(client: Any, address: str) -> None:
         ) from None
     for worker, worker_versions in client.run(library_versions, on_error="return").items():
         _check_versions(f"the worker at {worker}", worker_versions)
-    threads = client.nthreads()
-    if sum(threads.values()) > len(threads):
+    n_workers, n_threads = len(client.nthreads()), sum(client.nthreads().values())
+    if n_threads > n_workers:
         warnings.warn(
-            f"the cluster has {sum(threads.values())} threads and makes {len(threads)} run(s) at "
-            "a time, one in each worker process; start workers with --nthreads 1 and more "
-            "--nworkers.",
+            f"the cluster has {n_threads} threads and makes {n_workers} run(s) at a time, one in "
+            "each worker process; start workers with --nthreads 1 and more --nworkers.",
             CidaWarning,
             stacklevel=2,
         )
 
 
-def _scheduler_versions(client: Any) -> Any:
-    try:
-        return client.run_on_scheduler(library_versions)
-    except Exception as error:  # whatever comes of loading cida there
-        return error
-
-
 def _check_versions(where: str, remote_versions: Any) -> None:
     if isinstance(remote_versions, BaseException):
-        raise CommandError(
-            f"{where} cannot load cida ({remote_versions}); install there what is here."
-        )
+        problem = f"{where} cannot load cida ({remote_versions})"
+        raise CommandError(f"{problem}; install there what is here.")
     if mismatch := _version_mismatch(remote_versions, library_versions()):
         raise CommandError(f"{where} {mismatch}")
 
@@ -305,11 +284,8 @@ def _check_versions(where: str, remote_versions: Any) -> None:
 def _version_mismatch(remote_versions: Mapping[str, str], local_versions: Mapping[str, str]) -> str:
     """What is another version there, on which numbers depend; or nothing."""
     for name, version in local_versions.items():
-        if remote_versions.get(name) != version:
-            return (
-                f"has {name} {remote_versions.get(name)}, here is {version}; install the same "
-                "there."
-            )
+        if (other := remote_versions.get(name)) != version:
+            return f"has {name} {other}, here is {version}; install the same there."
     return ""
 
 
@@ -317,11 +293,11 @@ def _version_mismatch(remote_versions: Mapping[str, str], local_versions: Mappin
 def _silence_dask_logs() -> Iterator[None]:
     """Inside, Dask logs nothing: what matters of it is told in sentences."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
-    previous_levels = [logger.level for logger in loggers]
+    previous = {logger: logger.level for logger in loggers}
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        for logger, level in zip(loggers, previous_levels, strict=True):
+        for logger, level in previous.items():
             logger.setLevel(level)

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 import tyro
 from rich.console import Console
 
-__all__ = ["Demo", "Reproduce"]
+DEMO_METHODS = ("source-only", "cida", "pcida", "histogram", "default")
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,7 @@ class Demo:
     steps: int | None = None
     """Training steps of every method; fewer give a quicker look and a worse model."""
 
-    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = (
-        "source-only",
-        "cida",
-        "pcida",
-        "histogram",
-        "default",
-    )
+    methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = DEMO_METHODS
     """Which methods to run: source-only, cida, pcida, histogram, default."""
 
     resume: bool = False

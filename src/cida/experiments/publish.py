@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from cida.cli.console import print_lines
 from cida.cli.report import REPORT_FILE, save_report
 from cida.experiments.jobs import JobResult
 from cida.experiments.registry import TASK_SPECS
@@ -28,8 +29,6 @@ from cida.report.task_tables import (
 )
 from cida.runs.records import RunResult
 from cida.runs.result_table import ResultTable
-
-__all__ = ["Publisher"]
 
 # What table.md and the report have room for, and a terminal has not.
 WIDE_ONLY_COLUMNS = ("source", "gain", "fresh std", "fresh all", "record")
@@ -55,19 +54,17 @@ class Publisher:
         is_simulated = any(data.is_simulated for data in self._data_by_task.values())
         write_results(
             self.folder / "results.json",
-            self.experiment.name,
-            self.preset,
-            protocol,
             self._results,
-            is_simulated,
+            benchmark=self.experiment.name,
+            preset=self.preset,
+            protocol=protocol,
+            is_simulated=is_simulated,
         )
-        if self.experiment.layout is Layout.ONE_TASK:
-            manifest = self._publish_task(console)
-        else:
-            manifest = self._publish_suite(console)
+        is_one_task = self.experiment.layout is Layout.ONE_TASK
+        publish = self._publish_task if is_one_task else self._publish_suite
         folders = [ended.job.folder for ended in self.job_results]
         manifest = replace(
-            manifest,
+            publish(console),
             runs=[str(folder.relative_to(self.folder)) for folder in folders],
             command=self.command,
             protocol=protocol,
@@ -81,9 +78,8 @@ class Publisher:
         )
         manifest.save(self.folder)
         save_report(read_runs(folders), self.folder / REPORT_FILE, console)
-        console.print("The report, to open in a browser:")
-        path = str((self.folder / REPORT_FILE).resolve())
-        console.print(path, soft_wrap=True, highlight=False)
+        where = str((self.folder / REPORT_FILE).resolve())
+        print_lines(console, "The report, to open in a browser:", where)
 
     @cached_property
     def _results(self) -> list[RunResult]:
@@ -128,27 +124,24 @@ class Publisher:
             shown_rows = transpose_table(paper_rows, with_paper=True, use_task_names=True)
         analyze = self.experiment.analyze
         analysis = Analysis() if analyze is None else analyze(self.job_results)
-        sentences = [
-            *self._data_sentences(),
-            *summarize_categorical_wins(self._results, records, self._titles),
-            *analysis.sentences,
-        ]
+        data = self._data_by_task
+        sentences = [task_data.summary(TASK_SPECS[n].title) for n, task_data in data.items()]
+        if any(task_data.is_simulated for task_data in data.values()):
+            notice = "Simulated: nobody was recorded; the paper's numbers are of real people."
+            sentences.insert(0, notice)
+        sentences += summarize_categorical_wins(self._results, records, self._titles)
+        sentences += analysis.sentences
         for name, content in analysis.files.items():
             write_json(self.folder / name, content)
         bullet_list = "".join(f"- {sentence}\n" for sentence in sentences)
         tables = [shown_rows, *analysis.tables.values()]
         text = "\n".join([*map(render_markdown, tables), bullet_list, render_markdown(detail_rows)])
         write_atomically(self.folder / "table.md", text.encode())
-        self._print_suite(paper_rows, analysis, sentences, console)
+        self._print_suite(paper_rows, analysis, console)
+        print_lines(console, *sentences)
         return Manifest(sentences=sentences, tables=analysis.tables)
 
-    def _print_suite(
-        self,
-        paper_rows: ResultTable,
-        analysis: Analysis,
-        sentences: Sequence[str],
-        console: Console,
-    ) -> None:
+    def _print_suite(self, paper_rows: ResultTable, analysis: Analysis, console: Console) -> None:
         is_wide = console.width >= MIN_COLUMNS_FOR_PAPER
         for name, rows in analysis.tables.items():
             console.print(render_terminal(rows, name, () if is_wide else analysis.wide_columns))
@@ -158,16 +151,7 @@ class Publisher:
         if is_wide and any(task.published_scores for task in self._tasks):
             console.print("In brackets the paper's, on real data.")
         legend = [f"({number}) {task.title}" for number, task in enumerate(self._tasks, 1)]
-        for sentence in (*legend, *sentences):
-            console.print(sentence, soft_wrap=True, markup=False, highlight=False)
-
-    def _data_sentences(self) -> list[str]:
-        """A sentence on the rows of each task."""
-        sentences = [data.summary(TASK_SPECS[n].title) for n, data in self._data_by_task.items()]
-        if any(data.is_simulated for data in self._data_by_task.values()):
-            notice = "Simulated: nobody was recorded; the paper's numbers are of real people."
-            sentences.insert(0, notice)
-        return sentences
+        print_lines(console, *legend)
 
     def _draw_figures(self) -> dict[str, str]:
         """The files of the figures, by title; matplotlib is only imported to draw."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
 
@@ -11,24 +10,25 @@ from cida import experiments
 from cida.experiments.fetch import RemoteDataset
 from cida.experiments.spec import Experiment, TaskSpec
 
-__all__ = ["DATASET_BY_NAME", "EXPERIMENTS", "TASK_SPECS"]
-
 ENTRY_POINT_GROUP = "cida.experiments"  # each names a tuple of Experiment
 
-
-def _iterate_experiments() -> Iterator[Experiment]:
-    for module in pkgutil.iter_modules(experiments.__path__, f"{experiments.__name__}."):
-        if module.ispkg:
-            yield from import_module(module.name).EXPERIMENTS
-    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-        yield from entry_point.load()
+EXPERIMENTS: dict[str, Experiment] = {}
+TASK_SPECS: dict[str, TaskSpec] = {}
 
 
-EXPERIMENTS: dict[str, Experiment] = {each.name: each for each in _iterate_experiments()}
+def _add_experiments() -> None:
+    """Finds them; one that is made of others' tasks is a function of those found before it."""
+    modules = pkgutil.iter_modules(experiments.__path__, f"{experiments.__name__}.")
+    folders = [import_module(module.name) for module in modules if module.ispkg]
+    found = [getattr(f, "EXPERIMENTS", None) or f.derive_experiments for f in folders]
+    found += [entry_point.load() for entry_point in entry_points(group=ENTRY_POINT_GROUP)]
+    for added in found:
+        for experiment in added(TASK_SPECS) if callable(added) else added:
+            EXPERIMENTS[experiment.name] = experiment
+            TASK_SPECS.update({task.name: task for task in experiment.tasks})
 
-TASK_SPECS: dict[str, TaskSpec] = {
-    task.name: task for experiment in EXPERIMENTS.values() for task in experiment.tasks
-}
+
+_add_experiments()
 
 DATASET_BY_NAME: dict[str, RemoteDataset] = {
     task.download.name: task.download for task in TASK_SPECS.values() if task.download is not None

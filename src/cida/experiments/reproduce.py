@@ -17,12 +17,10 @@ from cida.experiments.data_command import fetch_dataset
 from cida.experiments.jobs import Job, JobResult, run_jobs, single_threaded
 from cida.experiments.publish import Publisher
 from cida.experiments.registry import DATASET_BY_NAME, EXPERIMENTS
-from cida.experiments.runner import ResumeOptions
+from cida.experiments.runner import ResumeOptions, format_command
 from cida.experiments.spec import ComputeConfig, Experiment, PreparationRequest, TaskSpec
 from cida.io.files import exclusive_lock
 from cida.runs.run_folder import check_checkpoint_seconds
-
-__all__ = ["ReproduceRun"]
 
 
 @dataclass(frozen=True)
@@ -41,26 +39,23 @@ class ReproduceRun(Reproduce):
         try:
             job_results = self._run_jobs(jobs, console)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"interrupted; finished runs are kept in {self.folder}, --resume goes on."
-            ) from None
+            kept = f"finished runs are kept in {self.folder}"
+            raise KeyboardInterrupt(f"interrupted; {kept}, --resume goes on.") from None
         except BrokenProcessPool:
             raise ChildProcessError(
-                "a run's process was killed, perhaps for want of memory; finished runs are kept: "
-                "go on with --resume and fewer --jobs."
+                "a run's process was killed, perhaps because memory ran out; finished runs are "
+                "kept: go on with --resume and fewer --jobs."
             ) from None
         completed = [ended for ended in job_results if ended.result is not None]
-        failed = [ended for ended in job_results if ended.result is None]
+        failures = {e.job.label: e.failure for e in job_results if e.result is None}
         if completed:
             self._publish(completed, console)
-        for ended in failed:
-            console.print(f"{ended.job.label} failed: {ended.failure}", style="red")
+        for label, failure in failures.items():
+            console.print(f"{label} failed: {failure}", style="red")
         if self.json:
-            failures = {ended.job.label: ended.failure for ended in failed}
-            print_json(
-                "reproduce", failed=failures, **(folder_contents(self.folder) if completed else {})
-            )
-        return 1 if failed else 0
+            contents = folder_contents(self.folder) if completed else {}
+            print_json("reproduce", failed=failures, **contents)
+        return 1 if failures else 0
 
     @property
     def _experiment(self) -> Experiment:
@@ -89,15 +84,8 @@ class ReproduceRun(Reproduce):
         return ComputeConfig(self.device, self.precision, self.compile)
 
     def _publish(self, job_results: Sequence[JobResult], console: Console) -> None:
-        Publisher(
-            self._experiment,
-            self.preset,
-            self._protocol,
-            self._command(),
-            self.folder,
-            self.figures,
-            job_results,
-        ).publish(console)
+        facts = (self._experiment, self.preset, self._protocol, self._command(), self.folder)
+        Publisher(*facts, self.figures, job_results).publish(console)
 
     def _check(self) -> None:
         check_name("NAME", self.name, EXPERIMENTS)
@@ -111,8 +99,11 @@ class ReproduceRun(Reproduce):
             _check_tasks(self.name, self.tasks)
         if self.root is not None and not self._experiment.accepts_root:
             raise ValueError(f"root is for the sleep experiments; {self.name} brings its own data.")
-        if self.figures:
-            _check_matplotlib_installed()
+        if self.figures and find_spec("matplotlib") is None:
+            raise ImportError(
+                "figures need matplotlib, which is not installed; pip install 'cida[plot]', or add "
+                "--no-figures for tables and report alone."
+            )
 
     def _prepare_data(self, console: Console) -> None:
         """Gets what is not there yet: here, where it is seen, for all runs."""
@@ -121,93 +112,57 @@ class ReproduceRun(Reproduce):
         if self._experiment.prepare is None:
             return
         with progress_bar(console, transient=False) as bar:
-            bar_task = bar.add_task("data", total=1, completed=1)
+            task = bar.add_task("data", total=1, completed=1)
 
-            def on_progress(description: str, done: int, total: int) -> None:
-                bar.update(bar_task, description=description, completed=done, total=total)
+            def on_progress(title: str, done: int, total: int) -> None:
+                bar.update(task, description=title, completed=done, total=total)
 
-            self._experiment.prepare(
-                PreparationRequest(
-                    self._tasks,
-                    self.first_seed,
-                    self._protocol,
-                    self.root,
-                    self.jobs or 1,
-                    on_progress,
-                )
-            )
+            what = (self._tasks, self.first_seed, self._protocol, self.root)
+            self._experiment.prepare(PreparationRequest(*what, self.jobs or 1, on_progress))
 
     def _jobs(self) -> list[Job]:
-        names = list(dict.fromkeys(self._methods))
+        resume_options = ResumeOptions(self.resume, self.checkpoint_seconds)
+        settings = (self.steps, self.root, self.expected, self._machine, resume_options)
         return [
-            Job(
-                benchmark.name,
-                self.preset,
-                self._protocol,
-                name,
-                seed,
-                self.folder / benchmark.task_name / f"{name}-seed{seed}",
-                self.steps,
-                self.root,
-                self.expected,
-                self._machine,
-                ResumeOptions(self.resume, self.checkpoint_seconds),
-            )
-            for benchmark in self._tasks
-            for name in names
+            Job(task.name, self.preset, self._protocol, method, seed, folder, *settings)
+            for task in self._tasks
+            for method in dict.fromkeys(self._methods)
             for seed in range(self.first_seed, self.first_seed + self.seeds)
+            for folder in [self.folder / task.task_name / f"{method}-seed{seed}"]
         ]
 
     def _run_jobs(self, jobs: Sequence[Job], console: Console) -> list[JobResult]:
         with single_threaded():
-            finished_results = {task: task.find_finished_result() for task in jobs if self.resume}
+            finished = {job: job.find_finished_result() for job in jobs if self.resume}
             # What is to be done is done by all ranks together.
-            kept_results = [
-                JobResult(t, row)
-                for t, row in finished_results.items()
-                if not distributed.any_rank(row is None)
-            ]
-        results_by_job = {ended.job: ended for ended in kept_results}
-        remaining_jobs = [task for task in jobs if task not in results_by_job]
+            kept = (JobResult(*pair) for pair in finished.items())
+            results = {k.job: k for k in kept if not distributed.any_rank(k.result is None)}
+        remaining_jobs = [job for job in jobs if job not in results]
         with progress_bar(console, transient=False) as bar:
-            bar_task = bar.add_task(
-                f"{self.name}, {self.preset}", total=len(jobs), completed=len(kept_results)
-            )
+            title = f"{self.name}, {self.preset}"
+            bar_task = bar.add_task(title, total=len(jobs), completed=len(results))
 
             def on_job_result(ended: JobResult) -> None:
                 score = "failed" if ended.result is None else f"{ended.result.target_score:.1%}"
-                description = f"{ended.job.label}: {score}"
-                bar.update(bar_task, advance=1, description=description)
+                bar.update(bar_task, advance=1, description=f"{ended.job.label}: {score}")
 
             for ended in run_jobs(remaining_jobs, self.jobs, on_job_result, self.scheduler):
-                results_by_job[ended.job] = ended
-        return [results_by_job[task] for task in jobs]
+                results[ended.job] = ended
+        return [results[job] for job in jobs]
 
     def _command(self) -> str:
-        parts = [f"cida reproduce {self.name} --preset {self.preset} --seeds {self.seeds}"]
-        if self.first_seed:
-            parts.append(f"--first-seed {self.first_seed}")
-        if self.steps is not None:
-            parts.append(f"--steps {self.steps}")
-        if self.protocol is not None:
-            parts.append(f"--protocol {self.protocol}")
-        if self.tasks is not None:
-            parts += ["--tasks", *self.tasks]
-        if self.methods is not None:
-            parts += ["--methods", *self.methods]
-        if self.root is not None:
-            parts += ["--root", str(self.root)]
-        if self.expected:
-            parts.append("--expected")
-        parts += self._machine.to_flags()
-        return " ".join(parts)
-
-
-def _check_matplotlib_installed() -> None:
-    if find_spec("matplotlib") is None:
-        raise ImportError(
-            "figures need matplotlib, which is not installed; pip install 'cida[plot]', or add "
-            "--no-figures for tables and report alone."
+        return format_command(
+            f"cida reproduce {self.name}",
+            preset=self.preset,
+            seeds=self.seeds,
+            first_seed=self.first_seed or None,
+            steps=self.steps,
+            protocol=self.protocol,
+            tasks=self.tasks,
+            methods=self.methods,
+            root=self.root,
+            expected=self.expected,
+            **self._machine.non_default_settings(),
         )
 
 

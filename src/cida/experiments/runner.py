@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from cida.estimators import CIDAClassifier
@@ -22,22 +21,6 @@ from cida.runs.records import Origin, RunRecord, RunResult
 from cida.runs.run_folder import RunFolder
 from cida.training import Callback, Event
 from cida.training.checkpointing import CHECKPOINT_INTERVAL_SECONDS
-
-__all__ = [
-    "NO_RESUME",
-    "CompletedRun",
-    "ResumeOptions",
-    "build_run_record",
-    "has_result",
-    "library_versions",
-    "load_completed_run",
-    "load_finished_result",
-    "run_recipe",
-    "write_json",
-    "write_results",
-]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -93,7 +76,7 @@ def run_recipe(
             role=recipe.role,
         )
         recipe.save_model(model, folder)
-        snapshot = take_snapshot(model, task_data, recipe.regression)
+        snapshot = take_snapshot(model, task_data.display_rows(), recipe.regression)
         run_folder.write_snapshot(replace(snapshot, expected=tuple(expected_scores)))
         record = build_run_record(recipe, task_data, seed)
         run_folder.write_record(replace(record, origin=origin or Origin()))
@@ -107,10 +90,8 @@ def load_finished_result(
 ) -> RunResult | None:
     """The result of a whole run in this folder, if of this recipe, data, seed and versions."""
     try:
-        run_folder = RunFolder(folder)
-        if run_folder.record.identity != build_run_record(recipe, task_data, seed).identity:
-            return None
-        return run_folder.result
+        run_folder, record = RunFolder(folder), build_run_record(recipe, task_data, seed)
+        return run_folder.result if run_folder.record.identity == record.identity else None
     except (OSError, ValueError):
         return None
 
@@ -124,9 +105,8 @@ def has_result(folder: Path, result: RunResult) -> bool:
     if stored_result is None:
         return False
     # As text, in which a figure that is no number is equal to itself.
-    return json.dumps(asdict(replace(stored_result, seconds=0))) == json.dumps(
-        asdict(replace(result, seconds=0))
-    )
+    texts = {json.dumps(asdict(replace(row, seconds=0))) for row in (stored_result, result)}
+    return len(texts) == 1
 
 
 def load_completed_run(folder: Path, recipe: Recipe) -> CompletedRun:
@@ -155,31 +135,22 @@ def build_run_record(recipe: Recipe, task_data: TaskData, seed: int) -> RunRecor
     )
 
 
-def write_results(
-    path: Path,
-    experiment: str,
-    preset: str,
-    protocol: str,
-    results: list[RunResult],
-    is_simulated: bool = False,
-) -> None:
-    """results.json, as docs/architecture.md describes it."""
-    content = {
-        "schema": 1,
-        "benchmark": experiment,
-        "preset": preset,
-        "protocol": protocol,
-        "is_simulated": is_simulated,
-        "rows": [_result_to_dict(row) for row in results],
-        "summary": summarize_results(results),
-    }
-    write_json(path, content)
+def write_results(path: Path, results: list[RunResult], **facts: Any) -> None:
+    """results.json: what was run (benchmark, preset, protocol, ...), and what came of it."""
+    rows = [asdict(result) for result in results]
+    # What only some experiments have is left out of the others.
+    rows = [{k: v for k, v in r.items() if v or k not in ("task", "extra_metrics")} for r in rows]
+    write_json(path, {"schema": 1, **facts, "rows": rows, "summary": summarize_results(results)})
 
 
-def _result_to_dict(result: RunResult) -> dict[str, Any]:
-    """A row of results.json; what only some experiments have is left out of the others."""
-    values = asdict(result)
-    return {k: v for k, v in values.items() if v or k not in ("task", "extra_metrics")}
+def format_command(command: str, **flags: Any) -> str:
+    """The command with these flags; None and False are left out."""
+    parts = [command]
+    for name, value in flags.items():
+        if value is not None and value is not False:
+            values = value if isinstance(value, tuple) else () if value is True else (value,)
+            parts += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return " ".join(parts)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

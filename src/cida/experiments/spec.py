@@ -22,22 +22,6 @@ from cida.selection.expected_score import ExpectedScore
 from cida.spaces import Line, Space
 from cida.training import Callback
 
-__all__ = [
-    "DEFAULT_COMPUTE",
-    "PAPER_SETTINGS",
-    "Analysis",
-    "ComputeConfig",
-    "Experiment",
-    "Layout",
-    "NetworkBuilder",
-    "PreparationRequest",
-    "Preset",
-    "Recipe",
-    "TaskData",
-    "TaskSpec",
-    "build_recipes",
-]
-
 MethodSettings = Mapping[str, Any]
 MODEL_FILE_NAME = "model.safetensors"
 
@@ -104,12 +88,6 @@ class ComputeConfig:
         defaults = asdict(DEFAULT_COMPUTE)
         return {name: value for name, value in asdict(self).items() if value != defaults[name]}
 
-    def to_flags(self) -> list[str]:
-        """The same, to be typed."""
-        return [
-            f"--{k}" if v is True else f"--{k} {v}" for k, v in self.non_default_settings().items()
-        ]
-
 
 DEFAULT_COMPUTE = ComputeConfig()
 
@@ -152,10 +130,8 @@ class Recipe:
 
     def build_model(self, seed: int, callbacks: Sequence[Callback] = ()) -> Any:
         """The estimator, not fitted yet."""
-        encoder = self._build_encoder(seed)
-        return self._estimator_class(
-            **self.settings, encoder=encoder, random_state=seed, callbacks=callbacks
-        )
+        settings = {**self.settings, "random_state": seed, "callbacks": callbacks}
+        return self._estimator_class(**settings, encoder=self._build_encoder(seed))
 
     def save_model(self, model: Any, folder: Path) -> None:
         """Leaves the fitted estimator in the run's folder."""
@@ -171,9 +147,8 @@ class Recipe:
 
     def _build_encoder(self, seed: int) -> nn.Module | None:
         networks: NetworkBuilder | None = self.networks
-        if networks is None:
-            return None
-        return networks.encoder(self.settings.get("space") or Line(), seed)
+        space: Space = self.settings.get("space") or Line()
+        return None if networks is None else networks.encoder(space, seed)
 
 
 @dataclass(frozen=True)
@@ -208,9 +183,9 @@ class TaskSpec:
     methods: Sequence[str]
     presets: Mapping[str, Preset]
     protocols: Mapping[str, str]
-    n_histogram_bins: int
-    domain_classes: int | Sequence[float]
-    n_cua_stages: int
+    n_histogram_bins: int = 30
+    domain_classes: int | Sequence[float] = 30
+    n_cua_stages: int = 20
     download: RemoteDataset | None = None
     published_scores: Mapping[str, PublishedScore] = field(default_factory=dict)
     title: str = ""
@@ -299,11 +274,8 @@ def _build_recipe(task: TaskSpec, preset: Preset, name: str) -> Recipe:
     if name in preset.complete_recipes:
         return preset.complete_recipes[name]
     method = METHODS[name]
-    settings = {
-        **preset.settings,
-        **_method_settings(task, method),
-        **preset.method_settings.get(name, {}),
-    }
+    own = preset.method_settings.get(name, {})
+    settings = {**preset.settings, **_method_settings(task, method), **own}
     if "coordinates" in settings:  # a recipe that fixes coordinates fixes the capacity too
         settings = {"capacity": "mlp", **settings}
     networks = preset.method_networks.get(name, preset.networks)
@@ -314,14 +286,11 @@ def _method_settings(task: TaskSpec, method: Method) -> MethodSettings:
     """The method's settings, its head of the task's depth and with the task's bins."""
     settings = dict(method.settings)
     if settings.get("discriminator") is not None:
-        bins: dict[HeadBins | None, MethodSettings] = {
-            None: {},
-            HeadBins.HISTOGRAM: {"bins": task.n_histogram_bins},
-            HeadBins.DOMAINS: {"bins": task.domain_classes},
-        }
-        settings["discriminator"] = DISCRIMINATORS[settings["discriminator"]](
-            hidden=task.discriminator_hidden, **bins[method.head_bins], **method.head_settings
-        )
+        is_histogram = method.head_bins is HeadBins.HISTOGRAM
+        bins = {"bins": task.n_histogram_bins if is_histogram else task.domain_classes}
+        own = {**({} if method.head_bins is None else bins), **method.head_settings}
+        head = DISCRIMINATORS[settings["discriminator"]]
+        settings["discriminator"] = head(hidden=task.discriminator_hidden, **own)
     if method.is_staged:
         settings["curriculum_stages"] = task.n_cua_stages
     return settings

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cida.datasets import make_circle
-from cida.experiments.circle_sine.boundary import fit_equal_boundaries, fitting_accuracy
+from cida.experiments.circle_sine.toy_figures import fit_equal_boundaries, fitting_accuracy
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import haversine_distances
 
-from cida.experiments.real_tables import king_county
-from cida.experiments.real_tables.king_county import (
+from cida.experiments.real_tables import table_data
+from cida.experiments.real_tables.table_data import (
     FEATURE_COLUMNS,
     KING_COUNTY_DATASET,
     fetch_king_county,
@@ -53,7 +53,7 @@ def test_a_house_without_price_or_place_is_refused(small, column):
 
 @pytest.mark.parametrize("neighbours", [1, 2, 7, 40, 300])
 def test_the_median_is_that_of_the_nearest_by_great_circle(neighbours, monkeypatch):
-    monkeypatch.setattr(king_county, "QUERY_CHUNK_ROWS", 64)
+    monkeypatch.setattr(table_data, "QUERY_CHUNK_ROWS", 64)
     random = np.random.default_rng(3)
     # A few kilometres across, where a plane and the globe order the distances alike.
     place = random.uniform([47.6, -122.3], [47.61, -122.28], (300, 2))

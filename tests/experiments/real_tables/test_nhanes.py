@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cida.experiments.real_tables.nhanes import (
+from cida.experiments.real_tables.table_data import (
     BODY_COLUMNS,
     METAL_COLUMNS,
     NHANES_DATASET,

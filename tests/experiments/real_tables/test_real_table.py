@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cida.experiments.real_tables.real_table import TextTable, read_text_table
+from cida.experiments.real_tables.table_data import TextTable, read_text_table
 
 
 @pytest.fixture

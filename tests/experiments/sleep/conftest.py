@@ -6,8 +6,8 @@ import edfio
 import numpy as np
 import pytest
 
-from cida.experiments.sleep import STUDIES
 from cida.experiments.sleep.stages import write_stages
+from cida.experiments.sleep.studies import STUDIES
 
 EPOCHS = 12
 STAGES = (0, 0, 1, 2, 2, 3, 4, 4, 5, 5, 2, 9)

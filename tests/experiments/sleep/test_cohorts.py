@@ -4,15 +4,15 @@ from importlib import import_module
 
 import pytest
 
-from cida.experiments.sleep import (
-    STUDIES,
-    SleepStore,
+from cida.experiments.sleep.prepare import prepare_study
+from cida.experiments.sleep.simulate import simulate_cohorts
+from cida.experiments.sleep.sleep_data import (
     open_cohort,
-    prepare_study,
-    simulate_cohorts,
     simulate_missing_cohorts,
     simulated_data_home,
 )
+from cida.experiments.sleep.sleep_store import SleepStore
+from cida.experiments.sleep.studies import STUDIES
 
 COHORTS = import_module("cida.experiments.sleep.simulate").SIMULATED_COHORTS
 
@@ -52,7 +52,7 @@ def test_cohorts_are_made_once_and_opened(tmp_path, monkeypatch):
 
 
 def test_cohorts_of_a_stopped_run_are_finished(recorded, tmp_path, monkeypatch):
-    module = import_module("cida.experiments.sleep.cohorts")
+    module = import_module("cida.experiments.sleep.sleep_data")
     monkeypatch.setattr(module, "SIMULATED_COHORTS", {"shhs": COHORTS["shhs"]})
     seen = []
 
@@ -84,7 +84,9 @@ def test_ones_own_stores_are_opened_by_study(recorded, tmp_path):
     with pytest.raises(ValueError, match=r"no folder shhs; prepare .* prepare-nsrr --study shhs "):
         open_cohort("shhs", tmp_path)
     (tmp_path / "sof").mkdir()
-    with pytest.raises(ValueError, match=r"is no store of sleep segments: it has no store\.json"):
+    with pytest.raises(
+        ValueError, match=r"is not a store of sleep segments: it has no store\.json"
+    ):
         open_cohort("sof", tmp_path)
     prepare_study(STUDIES["shhs"], recorded, tmp_path / "shhs")
     opened = open_cohort("shhs", tmp_path)

@@ -2,8 +2,9 @@ import math
 
 import pytest
 
-from cida.experiments.sleep import INDEX_NAMES, STUDIES, RecordingError
 from cida.experiments.sleep.covariates import get_covariates, read_covariates
+from cida.experiments.sleep.recording_errors import RecordingError
+from cida.experiments.sleep.studies import INDEX_NAMES, STUDIES
 
 
 @pytest.fixture

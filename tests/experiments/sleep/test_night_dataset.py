@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cida.data import IndexedDataset
-from cida.experiments.sleep import NightDataset
+from cida.experiments.sleep.sleep_data import NightDataset
 
 WIDTH = 300
 SIZES = (7, 5)

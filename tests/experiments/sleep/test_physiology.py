@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import butter, sosfiltfilt
 
-from cida.experiments.sleep import INDEX_NAMES, physiology
+from cida.experiments.sleep import physiology
 from cida.experiments.sleep.physiology import (
     BREATHING_BY_STAGE,
     EPOCH_SECONDS,
@@ -24,6 +24,7 @@ from cida.experiments.sleep.physiology import (
     simulate_belts,
     simulate_hypnogram,
 )
+from cida.experiments.sleep.studies import INDEX_NAMES
 
 quick = settings(deadline=None, max_examples=50)
 ages = st.floats(40, 100)

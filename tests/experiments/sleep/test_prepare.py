@@ -4,15 +4,12 @@ import errno
 import numpy as np
 import pytest
 
-from cida.experiments.sleep import (
-    STUDIES,
-    PreparationError,
-    SleepStore,
-    night,
-    prepare_study,
-    sleep_store,
-)
+from cida.experiments.sleep import prepare, sleep_store
+from cida.experiments.sleep.prepare import prepare_study
+from cida.experiments.sleep.recording_errors import PreparationError
+from cida.experiments.sleep.sleep_store import SleepStore
 from cida.experiments.sleep.stages import write_stages
+from cida.experiments.sleep.studies import STUDIES
 
 SHHS = STUDIES["shhs"]
 FILES = ["report.csv", "segments.npy", "stages.npy", "store.json", "subject.npy", "subjects.csv"]
@@ -34,7 +31,7 @@ def no_reading(monkeypatch):
         raise AssertionError("a recording was read")
 
     def install():
-        monkeypatch.setattr(night, "read_belt", refuse)
+        monkeypatch.setattr(prepare, "read_signal", refuse)
 
     return install
 
@@ -185,9 +182,9 @@ def test_an_annotation_may_differ_a_little_in_length(tmp_path, breathing, write_
     write_stages(recording.annotation, [2] * epochs)
     if cut is None:
         with pytest.raises(ValueError, match=f"it has {epochs} epochs of 30 s and the recording"):
-            night.read_night(recording)
+            prepare.read_night(recording)
     else:
-        found = night.read_night(recording)
+        found = prepare.read_night(recording)
         assert (len(found.stages), found.counts.cut) == (min(epochs, 100), cut)
 
 
@@ -197,7 +194,7 @@ def test_gaps_are_left_out_and_counted(tmp_path, breathing, write_edf):
     signal[32 * 300 : 32 * 390] = signal[32 * 300]  # segments 10, 11 and 12
     write_edf(recording.edf, {"Thor": (signal, 32)})
     write_stages(recording.annotation, [*[1] * 11, 9, *[5] * 88])
-    found = night.read_night(recording)
+    found = prepare.read_night(recording)
     assert (found.counts.unscored, found.counts.gaps) == (1, 2)
     assert found.stages.tolist() == [1] * 10 + [3] * 87
 
@@ -206,13 +203,13 @@ def test_gaps_are_left_out_and_counted(tmp_path, breathing, write_edf):
 def test_a_full_disk_while_reading_stops_and_keeps_what_is_done(shhs, tmp_path, monkeypatch, code):
     root, calls = shhs(3), []
 
-    def full(path, content, write=night.write_atomically):
+    def full(path, content, write=prepare.write_atomically):
         calls.append(path)
         if len(calls) == 2:
             raise OSError(code, "No space left on device")
         write(path, content)
 
-    monkeypatch.setattr(night, "write_atomically", full)
+    monkeypatch.setattr(prepare, "write_atomically", full)
     with pytest.raises(PreparationError, match=r"the disk of .* is full; free some space and run"):
         prepare_study(SHHS, root, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").rglob("*")] == ["parts", "200001.npz"]
@@ -248,7 +245,7 @@ def test_another_fault_of_the_disk_is_raised_as_it_is(shhs, tmp_path, monkeypatc
     def broken(*_):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(night, "write_atomically", broken)
+    monkeypatch.setattr(prepare, "write_atomically", broken)
     with pytest.raises(OSError, match="Input/output error"):
         prepare_study(SHHS, shhs(1), tmp_path / "out")
 
@@ -258,7 +255,7 @@ def test_nobody_prepared_is_an_error_with_the_first_reason(shhs, tmp_path):
     with pytest.raises(PreparationError) as raised:
         prepare_study(SHHS, root, tmp_path / "out")
     words = str(raised.value)
-    assert words.startswith("not one of 2 subjects could be prepared (the first: ")
+    assert words.startswith("none of the 2 subjects could be prepared (the first: ")
     assert "no breathing belt is among its channels ('SaO2', 'Effort')" in words
     assert words.endswith(f"all are in {tmp_path}/out/report.csv.")
     assert set(failures(tmp_path / "out")) == {"200001", "200002"}

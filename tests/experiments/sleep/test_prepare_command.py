@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 from cida.cli import main
-from cida.experiments.sleep import STUDIES, SleepStore
+from cida.experiments.sleep.sleep_store import SleepStore
 from cida.experiments.sleep.stages import write_stages
+from cida.experiments.sleep.studies import STUDIES
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_who_failed_is_said_and_the_exit_code_is_0(mesa, tmp_path, capsys):
 def test_if_all_failed_the_exit_code_is_1(mesa, tmp_path, capsys):
     assert main(words(mesa, tmp_path / "out", "--channel", "Nose")) == 1
     said = capsys.readouterr().err
-    assert said.startswith("cida: not one of 2 subjects could be prepared (the first: ")
+    assert said.startswith("cida: none of the 2 subjects could be prepared (the first: ")
     assert "channel 'Nose' is not among its channels ('Thor')" in said
     assert said.count("\n") == 1
 
@@ -77,7 +78,7 @@ def test_if_all_failed_the_exit_code_is_1(mesa, tmp_path, capsys):
     ("more", "said"),
     [
         (["--column", "age"], "column is 'age'; write INDEX=COLUMN, for example age=my_age."),
-        (["--column", "age=a", "--column", "age=b"], "column has age twice; leave one."),
+        (["--column", "age=a", "--column", "age=b"], "column has age twice; keep one."),
         (["--column", "mood=years"], "columns has 'mood'; the indices are age, heart_rate"),
         (["--column", "age=birthday"], "has no column birthday"),
         (["--jobs", "0"], "jobs is 0; it must be at least 1."),

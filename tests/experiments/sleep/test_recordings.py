@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from edfio import EdfAnnotation, Recording
 
-from cida.experiments.sleep import RecordingError
+from cida.experiments.sleep.recording_errors import RecordingError
 from cida.experiments.sleep.recordings import read_belt
 
 
@@ -112,7 +112,9 @@ def test_a_header_that_does_not_count_its_records_is_read_to_the_end(night):
 def test_a_broken_header_is_one_sentence(night, place, value):
     content = night.read_bytes()
     night.write_bytes(content[:place] + value + content[place + len(value) :])
-    with pytest.raises(RecordingError, match=r"no EDF file, or its header is broken|it is empty"):
+    with pytest.raises(
+        RecordingError, match=r"not an EDF file, or its header is broken|it is empty"
+    ):
         read_belt(night)
 
 
@@ -156,7 +158,7 @@ def test_a_flat_belt_is_refused(tmp_path, write_edf):
 def test_a_belt_without_numbers_is_refused(night):
     content = night.read_bytes()
     night.write_bytes(content[:360] + b"nan     " + content[368:])
-    with pytest.raises(RecordingError, match="has no number in it"):
+    with pytest.raises(RecordingError, match="contains no numbers"):
         read_belt(night)
 
 

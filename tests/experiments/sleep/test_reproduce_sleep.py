@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from cida.cli import main
-from cida.experiments.sleep import STAGE_CLASSES, STUDIES, SleepStore
+from cida.experiments.sleep.sleep_store import SleepStore
+from cida.experiments.sleep.stages import STAGE_CLASSES
+from cida.experiments.sleep.studies import STUDIES
 
 TASKS = ("shhs-extrapolation", "sof-interpolation")
 METHODS = ("source-only", "histogram")
@@ -245,7 +247,10 @@ def test_a_model_of_eleven_indices_takes_eleven(multi, edf, tmp_path, capsys):
         ({"index": ("63", "70")}, "index has 2 numbers and the model was trained with 1; give"),
         ({"index": ("nan",)}, "index is nan; it must be numbers."),
         ({"data": "absent.edf"}, "which is no file; did you mean"),
-        ({"data": "text.edf"}, "it is no EDF file, or its header is broken; download it again."),
+        (
+            {"data": "text.edf"},
+            "it is not an EDF file, or its header is broken; download it again.",
+        ),
         ({"data": "nose.edf"}, "no breathing belt is among its channels ('Nose', 'SaO2'); name"),
         (
             {"more": ["--channel", "Nose"]},
@@ -326,7 +331,9 @@ def test_a_folder_that_is_no_store_and_a_store_with_too_few_people_are_told(
     stores, out = tmp_path / "stores", tmp_path / "out"
     (stores / "shhs").mkdir(parents=True)
     assert reproduce(out, stores) == 2
-    assert "shhs is no store of sleep segments: it has no store.json; make one" in said_once(capsys)
+    assert "shhs is not a store of sleep segments: it has no store.json; make one" in said_once(
+        capsys
+    )
     few, ages = tmp_path / "few", SleepStore.open(cohorts.stores / "sof").subjects["age"]
     (few / "shhs").mkdir(parents=True)
     assert ages.min() > 52  # none of them is young enough for SHHS's source

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import resample as resample_fourier
 
-from cida.experiments.sleep.signals import (
+from cida.experiments.sleep.recordings import (
     cut_segments,
     find_gaps,
     mark_gap_segments,

@@ -7,22 +7,18 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from cida.experiments.sleep import (
-    STAGE_CLASSES,
-    STUDIES,
+from cida.experiments.sleep.covariates import read_covariates
+from cida.experiments.sleep.physiology import SF36_SCALES
+from cida.experiments.sleep.prepare import prepare_study, read_night
+from cida.experiments.sleep.recording_errors import (
     PreparationError,
     RecordingError,
-    prepare_study,
-    simulate_cohorts,
+    translate_job_errors,
 )
-from cida.experiments.sleep.covariates import read_covariates
-from cida.experiments.sleep.night import read_night
-from cida.experiments.sleep.physiology import SF36_SCALES
-from cida.experiments.sleep.recording_errors import translate_job_errors
-from cida.experiments.sleep.recordings import read_belt
-from cida.experiments.sleep.signals import find_gaps
-from cida.experiments.sleep.stages import UNSCORED, read_stages
-from cida.experiments.sleep.studies import is_simulated
+from cida.experiments.sleep.recordings import find_gaps, read_belt
+from cida.experiments.sleep.simulate import simulate_cohorts
+from cida.experiments.sleep.stages import STAGE_CLASSES, UNSCORED, read_stages
+from cida.experiments.sleep.studies import STUDIES, is_simulated
 
 simulation = import_module("cida.experiments.sleep.simulate")
 COHORTS = simulation.SIMULATED_COHORTS

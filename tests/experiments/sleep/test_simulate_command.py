@@ -6,7 +6,9 @@ from importlib import import_module
 import pytest
 
 from cida.cli import main
-from cida.experiments.sleep import SleepStore, open_cohort, simulate_cohorts
+from cida.experiments.sleep.simulate import simulate_cohorts
+from cida.experiments.sleep.sleep_data import open_cohort
+from cida.experiments.sleep.sleep_store import SleepStore
 
 simulation = import_module("cida.experiments.sleep.simulate")
 COHORTS = tuple(simulation.SIMULATED_COHORTS)

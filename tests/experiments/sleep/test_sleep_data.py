@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from cida.experiments.sleep import INDEX_NAMES, SleepStore
 from cida.experiments.sleep.sleep_data import (
     MAX_SCORED_SEGMENTS_PER_NIGHT,
     AgeRange,
@@ -18,12 +17,14 @@ from cida.experiments.sleep.sleep_data import (
 )
 from cida.experiments.sleep.sleep_store import (
     SegmentCounts,
+    SleepStore,
     StoreEntry,
     StoreSettings,
     Subjects,
     write_store,
 )
 from cida.experiments.sleep.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
+from cida.experiments.sleep.studies import INDEX_NAMES
 
 TASKS = [pytest.param(b, id=b.name) for b in (*SLEEP_INTRA, *SLEEP_CROSS, *SLEEP_MULTI)]
 SHHS_EXTRAPOLATION = SLEEP_INTRA[0]

@@ -3,7 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from cida.experiments.sleep import INDEX_NAMES, STUDIES, SleepStore, prepare_study
+from cida.experiments.sleep.prepare import prepare_study
+from cida.experiments.sleep.sleep_store import SleepStore
+from cida.experiments.sleep.studies import INDEX_NAMES, STUDIES
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def test_the_header_says_what_it_is(store):
 
 
 def test_a_foreign_folder_is_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match=r"is no store of sleep segments: it has no store.json"):
+    with pytest.raises(ValueError, match=r"is not a store of sleep segments: it has no store.json"):
         SleepStore.open(tmp_path)
     for text, words in (("{", "cannot be read"), ("[]", "has schema None"),
                         ('{"schema": 2}', "has schema 2; this version of cida reads 1"),

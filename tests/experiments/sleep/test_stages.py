@@ -3,13 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cida.experiments.sleep import STAGE_CLASSES, RecordingError
+from cida.experiments.sleep.recording_errors import RecordingError
 from cida.experiments.sleep.stages import (
     AWAKE,
     DEEP,
     LIGHT,
     NSRR_STAGES,
     REM,
+    STAGE_CLASSES,
     UNSCORED,
     read_stages,
     write_stages,
@@ -40,7 +41,7 @@ def test_epochs_that_no_event_covers_are_unscored_and_order_does_not_matter(anno
 
 def test_other_events_are_not_stages(annotate):
     path = annotate(("Hypopnea|Hypopnea", 3.7, 12.2), kind="Respiratory|Respiratory")
-    with pytest.raises(RecordingError, match="no sleep stage is in it"):
+    with pytest.raises(RecordingError, match="it has no sleep stage"):
         read_stages(path)
 
 
@@ -69,8 +70,11 @@ def test_only_stages_are_written(tmp_path, numbers, words):
     ("events", "words"),
     [
         ([("Wake|0", 0, 60), ("REM sleep|5", 30, 30)], "the stage at 30 s overlaps another"),
-        ([("Stage 7 sleep|7", 0, 30)], "'Stage 7 sleep|7' is no stage; known are Wake|0, "),
-        ([("Wake", 0, 30)], "'Wake' is no stage"),
+        (
+            [("Stage 7 sleep|7", 0, 30)],
+            "'Stage 7 sleep|7' is not a stage; known stages are Wake|0, ",
+        ),
+        ([("Wake", 0, 30)], "'Wake' is not a stage"),
         ([("Wake|0", 0, 45)], "Duration '45'; it must be a multiple of 30"),
         ([("Wake|0", 15, 30)], "Start '15'; it must be a multiple of 30"),
         ([("Wake|0", -30, 30)], "Start '-30'"),
@@ -78,7 +82,7 @@ def test_only_stages_are_written(tmp_path, numbers, words):
         ([("Wake|0", "nan", 30)], "Start 'nan'"),
         ([("Wake|0", 0, "inf")], "Duration 'inf'"),
         ([("Wake|0", 0, "")], "Duration ''"),
-        ([("Wake|0", 0, 3e12)], "that is no night"),
+        ([("Wake|0", 0, 3e12)], "that is not a night"),
     ],
 )
 def test_a_wrong_event_is_one_sentence(annotate, events, words):

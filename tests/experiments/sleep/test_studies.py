@@ -1,8 +1,9 @@
 import pytest
 
-from cida.experiments.sleep import INDEX_NAMES, STUDIES
 from cida.experiments.sleep.studies import (
     BELT_ALIASES,
+    INDEX_NAMES,
+    STUDIES,
     is_simulated,
     normalize_label,
     strip_leading_zeros,

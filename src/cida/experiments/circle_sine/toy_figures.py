@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,43 +15,36 @@ from matplotlib.patches import Rectangle
 from sklearn.svm import SVC
 
 from cida.datasets import IndexedData
-from cida.experiments.circle_sine.boundary import fit_equal_boundaries
 from cida.experiments.figures import (
-    MATPLOTLIB_STYLE,
     SOURCE_COLOR,
+    Runs,
+    SyntheticTasks,
+    first_seed_runs,
     make_panels,
     save_figures,
+    scores_by_method,
     shade_source,
 )
-from cida.experiments.runner import CompletedRun
-from cida.experiments.task_data import SyntheticTaskData
-
-__all__ = ["draw_figures", "plot_toy_accuracy", "plot_toy_predictions"]
-
-Array = np.ndarray[Any, Any]
 
 POSITIVE_COLOR, NEGATIVE_COLOR = "#d62728", "#1f4fd8"
 MAX_PANEL_COLUMNS = 4
+RBF_GAMMA = 2.0  # of the kernel, for z-scored inputs: a reach of about half a deviation
+MIN_LOG10_C, MAX_LOG10_C = -3.0, 2.0  # of the machine's C; beyond it noise takes minutes to fit
+MAX_FITTING_ACCURACY = 0.99
 
 
-def draw_figures(
-    data_by_task: Mapping[str, SyntheticTaskData], runs: Sequence[CompletedRun], folder: Path
-) -> dict[str, str]:
+def draw_figures(data_by_task: SyntheticTasks, runs: Runs, folder: Path) -> dict[str, str]:
     """Writes each figure as PNG and SVG; returns the files by title. The first seed is drawn."""
     (data,) = (task_data.data for task_data in data_by_task.values())
-    first_seed_runs = [o for o in runs if o.result.seed == runs[0].result.seed]
-    with mpl.rc_context(MATPLOTLIB_STYLE):
-        figures = {
-            "The world and each method's predictions": (
-                "figure",
-                plot_toy_predictions(data, first_seed_runs),
-            ),
-            "Accuracy against u": ("accuracy", plot_toy_accuracy(data, runs)),
-        }
-        return save_figures(figures, folder)
+    predictions = partial(plot_toy_predictions, data, first_seed_runs(runs))
+    figures = {
+        "The world and each method's predictions": ("figure", predictions),
+        "Accuracy against u": ("accuracy", partial(plot_toy_accuracy, data, runs)),
+    }
+    return save_figures(figures, folder)
 
 
-def plot_toy_predictions(data: IndexedData, runs: Sequence[CompletedRun]) -> Figure:
+def plot_toy_predictions(data: IndexedData, runs: Runs) -> Figure:
     """Domains by colour, the truth, and a panel a method with the boundary of its predictions."""
     n_panels = 2 + len(runs)
     n_columns = min(MAX_PANEL_COLUMNS, n_panels)
@@ -69,17 +62,14 @@ def plot_toy_predictions(data: IndexedData, runs: Sequence[CompletedRun]) -> Fig
 
 
 def _draw_domains_panel(data: IndexedData, ax: Axes) -> None:
-    points = ax.scatter(
-        data.x[:, 0], data.x[:, 1], c=data.u, cmap="viridis", s=3, linewidths=0, rasterized=True
-    )
-    bar = ax.figure.colorbar(points, ax=ax, pad=0.01, aspect=30)
-    bar.set_label("u")
+    look: dict[str, Any] = {"cmap": "viridis", "s": 3, "linewidths": 0, "rasterized": True}
+    points = ax.scatter(data.x[:, 0], data.x[:, 1], c=data.u, **look)
+    ax.figure.colorbar(points, ax=ax, pad=0.01, aspect=30).set_label("u")
     _draw_frame(data, ax, "Domains, coloured by u")
 
 
-def _draw_class_panel(data: IndexedData, labels: Array, ax: Axes, title: str) -> None:
-    x = data.x
-    positive = labels == 1
+def _draw_class_panel(data: IndexedData, labels: np.ndarray, ax: Axes, title: str) -> None:
+    x, positive = data.x, labels == 1
     ax.plot(*x[positive].T, ".", color=POSITIVE_COLOR, markersize=2.2, rasterized=True)
     ax.plot(*x[~positive].T, "x", color=NEGATIVE_COLOR, markersize=2.4, mew=0.5, rasterized=True)
     _draw_frame(data, ax, title)
@@ -98,34 +88,65 @@ def _draw_frame(data: IndexedData, ax: Axes, title: str) -> None:
 def _draw_boundary(svm: SVC, ax: Axes) -> None:
     grid_x, grid_y = np.meshgrid(np.linspace(*ax.get_xlim(), 160), np.linspace(*ax.get_ylim(), 160))
     decision = svm.decision_function(np.stack([grid_x.ravel(), grid_y.ravel()], axis=1))
-    ax.contour(
-        grid_x, grid_y, decision.reshape(grid_x.shape), [0.0], colors="black", linewidths=1.3
-    )
+    decision = decision.reshape(grid_x.shape)
+    ax.contour(grid_x, grid_y, decision, [0.0], colors="black", linewidths=1.3)
 
 
-def plot_toy_accuracy(data: IndexedData, runs: Sequence[CompletedRun]) -> Figure:
+def plot_toy_accuracy(data: IndexedData, runs: Runs) -> Figure:
     """A panel a method: the mean over seeds at each u, and the band from worst to best seed."""
-    by_method: dict[str, list[CompletedRun]] = {}
-    for run in runs:
-        by_method.setdefault(run.recipe.title, []).append(run)
+    by_method = scores_by_method(runs)
     n_columns = min(MAX_PANEL_COLUMNS, len(by_method))
     layout = ConstrainedLayoutEngine(wspace=0.06)  # for the numbers at the ends of two axes
-    figure, axes = make_panels(
-        len(by_method), n_columns, 2.0, 0.3, 3.1 * n_columns, layout, sharex=True, sharey=True
-    )
+    size = (len(by_method), n_columns, 2.0, 0.3, 3.1 * n_columns)
+    figure, axes = make_panels(*size, layout, sharex=True, sharey=True)
     domains = np.unique(data.u)
-    for (title, method_runs), ax in zip(by_method.items(), axes, strict=False):
-        scores = 100 * np.array(
-            [[cell["score"] for cell in o.result.by_index] for o in method_runs]
-        )
+    for (title, (scores, target)), ax in zip(by_method.items(), axes, strict=False):
         shade_source(ax, domains[0], data.u[data.source].max())
         ax.axhline(50, color="0.7", linewidth=0.8, linestyle=":")
         ax.fill_between(domains, scores.min(0), scores.max(0), alpha=0.25, linewidth=0)
         ax.plot(domains, scores.mean(0), linewidth=1.6)
-        target = 100 * np.mean([o.result.target_score for o in method_runs])
         ax.set_title(f"{title}: {target:.1f} %", fontsize=9)
         ax.set(xlim=(domains[0], domains[-1]), ylim=(0, 103))
         ax.set_xticks([domains[0], (domains[0] + domains[-1]) / 2, domains[-1]])
     figure.supxlabel("u (source shaded)", fontsize=9)
     figure.supylabel("accuracy %", fontsize=9)
     return figure
+
+
+def fit_equal_boundaries(x: np.ndarray, predictions: Mapping[str, np.ndarray]) -> dict[str, SVC]:
+    """One machine for each set of predictions, all with the same fitting accuracy.
+
+    As in the paper's supplement: a network's boundary is drawn as that of an SVM fitted to what it
+    predicts, and for fairness all fit equally well. The level is what the worst can reach, at most
+    99 %; each C is found by bisection. Predictions of a single class have no boundary.
+    """
+    labels = {name: said for name, said in predictions.items() if len(np.unique(said)) > 1}
+    tightest = {name: _fit_svm(x, said, MAX_LOG10_C) for name, said in labels.items()}
+    accuracies = [fitting_accuracy(tightest[name], x, said) for name, said in labels.items()]
+    goal = min([MAX_FITTING_ACCURACY, *accuracies])
+    return {name: _fit_at_accuracy(tightest[name], goal, x, said) for name, said in labels.items()}
+
+
+def fitting_accuracy(svm: SVC, x: np.ndarray, predicted: np.ndarray) -> float:
+    """The share of rows on which the machine says what the model said."""
+    return float((svm.predict(x) == predicted).mean())
+
+
+def _fit_svm(x: np.ndarray, predicted: np.ndarray, log_c: float) -> SVC:
+    return SVC(C=10**log_c, gamma=RBF_GAMMA).fit(x, predicted)
+
+
+def _fit_at_accuracy(tightest: SVC, goal: float, x: np.ndarray, predicted: np.ndarray) -> SVC:
+    """The machine nearest to the level, by bisection of C from the tightest down."""
+    low, high, best_fit = MIN_LOG10_C, MAX_LOG10_C, tightest
+    best_error = abs(fitting_accuracy(tightest, x, predicted) - goal)
+    for _ in range(12):
+        if best_error < 0.001:
+            break
+        log_c = (low + high) / 2
+        svm = _fit_svm(x, predicted, log_c)
+        accuracy = fitting_accuracy(svm, x, predicted)
+        if abs(accuracy - goal) < best_error:
+            best_fit, best_error = svm, abs(accuracy - goal)
+        low, high = (low, log_c) if accuracy > goal else (log_c, high)
+    return best_fit

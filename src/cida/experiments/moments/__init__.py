@@ -1,16 +1,6 @@
 """The moment ladder: which discriminator head aligns what."""
 
-from cida.experiments.folder_files import load_text
+from cida.experiments.folder_files import make_experiments
 from cida.experiments.moments.ladder_tasks import MOMENTS
-from cida.experiments.spec import Experiment
 
-__all__ = ["EXPERIMENTS"]
-
-EXPERIMENTS = (
-    Experiment(
-        "moments",
-        MOMENTS,
-        load_text(__name__, "moments"),
-        figures_module="cida.experiments.score_figures",
-    ),
-)
+EXPERIMENTS = make_experiments(__name__, {"moments": MOMENTS}, "cida.experiments.figures")

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from scipy.stats import norm
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import OneCycleLR
 
 from cida.datasets.ladder import (
     SHORTCUT_NOISE,
@@ -20,7 +21,8 @@ from cida.datasets.ladder import (
     shortcut_side,
 )
 from cida.discriminators import Discriminator, make_discriminator
-from cida.experiments.spec import MethodSettings, Preset, TaskSpec
+from cida.experiments.folder_files import load_recipes
+from cida.experiments.spec import TaskSpec
 from cida.experiments.task_data import DependenceTaskData
 from cida.games import get_game_class
 from cida.games.dependence_penalty import DependencePenalty
@@ -28,18 +30,9 @@ from cida.networks import PlainEncoder
 from cida.spaces import Line, Space
 from cida.training import seeded
 
-__all__ = [
-    "MOMENTS",
-    "LadderDistribution",
-    "ShortcutNetworks",
-    "ShortcutTaskData",
-    "discriminator_start_metrics",
-]
-
-Array = np.ndarray[Any, Any]
-
+Metrics = dict[str, float]
 MOMENT_HIDDEN = (64, 64)
-DISCRIMINATOR_TRAINING_STEPS = 1000
+N_TRAINING_STEPS = 1000
 N_SHORTCUT_VALUES, N_INDEX_VALUES = 25, 300  # values of x0 and of u in an exact rung
 
 
@@ -95,14 +88,11 @@ class LadderDistribution:
 
     def marginal_over_switches(self) -> tuple[Tensor, Tensor]:
         """The distinct values of x0, and the chance of each with each place."""
-        return self.x[::4, :1], self.probability.view(N_SHORTCUT_VALUES, 4, N_INDEX_VALUES).sum(
-            1
-        ).float()
+        by_switches = self.probability.view(N_SHORTCUT_VALUES, 4, N_INDEX_VALUES)
+        return self.x[::4, :1], by_switches.sum(1).float()
 
 
-def discriminator_start_metrics(
-    discriminator: Discriminator, rung: str, seed: int
-) -> dict[str, float]:
+def discriminator_start_metrics(head: Discriminator, rung: str, seed: int) -> Metrics:
     """What a discriminator at its best sees at ``z = x0``, and what it tells that encoder.
 
     How far it gets below its ceiling, and ``|d V_d / d E|``.
@@ -111,40 +101,32 @@ def discriminator_start_metrics(
     space = Line().fit(distribution.u)
     encoder = ShortcutNetworks().encoder(space, seed)
     with seeded(seed):
-        discriminator.build(1, space, distribution.u)
-        target = discriminator.target(distribution.u).float()
+        head.build(1, space, distribution.u)
+        target = head.target(distribution.u).float()
         z, probability = distribution.marginal_over_switches()
-        _train_discriminator(
-            discriminator, lambda: _adversarial_value(discriminator, z, target, probability)
-        )
-    value = _adversarial_value(
-        discriminator, encoder(distribution.x), target, distribution.probability.float()
-    )
+        _train_discriminator(head, lambda: _adversarial_value(head, z, target, probability))
+    z, probability = encoder(distribution.x), distribution.probability.float()
+    value = _adversarial_value(head, z, target, probability)
     return {
-        "seen at the start": float(discriminator.marginal_loss(target).mean() - value.detach()),
+        "seen at the start": float(head.marginal_loss(target).mean() - value.detach()),
         "gradient at the start": _gradient_norm(value, encoder),
     }
 
 
-def _adversarial_value(
-    discriminator: Discriminator, z: Tensor, target: Tensor, probability: Tensor
-) -> Tensor:
+def _adversarial_value(head: Discriminator, z: Tensor, target: Tensor, p: Tensor) -> Tensor:
     """``V_d``: the loss of each belief at each place, by the chance of the pair."""
-    params = discriminator(z).repeat_interleave(len(target), dim=0)
-    loss = discriminator.score(params, target.repeat(len(z), 1))
-    return loss @ probability.flatten()
+    params = head(z).repeat_interleave(len(target), dim=0)
+    return head.score(params, target.repeat(len(z), 1)) @ p.flatten()
 
 
-def dependence_start_metrics(
-    game_class: type[DependencePenalty], rung: str, seed: int
-) -> dict[str, float]:
+def dependence_start_metrics(kind: type[DependencePenalty], rung: str, seed: int) -> Metrics:
     """The same for a game with a measure of dependence, which needs no adversary."""
     data = make_ladder(rung, seed=seed)
-    space = Line().fit(torch.from_numpy(data.u)[:, None])
-    game = game_class(ShortcutNetworks().encoder(space, seed), nn.Identity(), space)
-    index = space.embed(torch.from_numpy(data.u)[:, None]).float()
+    u = torch.from_numpy(data.u)[:, None]
+    space = Line().fit(u)
+    game = kind(ShortcutNetworks().encoder(space, seed), nn.Identity(), space)
     z = game.encoder(torch.from_numpy(data.x).float())
-    dependence = game.measure_dependence(z, index)
+    dependence = game.measure_dependence(z, space.embed(u).float())
     return {
         "seen at the start": float(dependence.detach()),
         "gradient at the start": _gradient_norm(dependence, game.encoder),
@@ -154,10 +136,8 @@ def dependence_start_metrics(
 def _train_discriminator(discriminator: Discriminator, value: Callable[[], Tensor]) -> None:
     """Trains D on all there is at once, at a rate that falls to nothing."""
     optimizer = torch.optim.Adam(discriminator.parameters(), fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, 5e-3, total_steps=DISCRIMINATOR_TRAINING_STEPS
-    )
-    for _ in range(DISCRIMINATOR_TRAINING_STEPS):
+    schedule = OneCycleLR(optimizer, 5e-3, total_steps=N_TRAINING_STEPS)
+    for _ in range(N_TRAINING_STEPS):
         optimizer.zero_grad()
         value().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -181,40 +161,14 @@ class ShortcutTaskData(DependenceTaskData):
             return metrics
         game_class = get_game_class(model.game)
         if issubclass(game_class, DependencePenalty):
-            start_metrics = dependence_start_metrics(game_class, self.rung, model.random_state)
+            at_start = dependence_start_metrics(game_class, self.rung, model.random_state)
         else:
-            start_metrics = discriminator_start_metrics(
-                make_discriminator(model.discriminator), self.rung, model.random_state
-            )
-        return {**metrics, "extra_metrics": {**metrics["extra_metrics"], **start_metrics}}
+            head = make_discriminator(model.discriminator)
+            at_start = discriminator_start_metrics(head, self.rung, model.random_state)
+        return {**metrics, "extra_metrics": {**metrics["extra_metrics"], **at_start}}
 
 
-MOMENT_METHODS = (
-    "source-only",
-    "cida-l1",
-    "cida",
-    "pcida",
-    "skew",
-    "mixture",
-    "flow",
-    "histogram",
-    "distance-correlation",
-    "hsic",
-    "oracle",
-)
-
-# Rows as they come: a balance along u would move the moments that the rungs hold equal. Chosen on
-# seeds from 100.
-MOMENT_SETTINGS: MethodSettings = {
-    "coordinates": "raw",
-    "n_balance_bins": 1,
-    "curriculum": 0.0,
-    "encoder_hidden": MOMENT_HIDDEN,
-    "encoding_width": 8,
-    "lambda_d": 10.0,
-    "learning_rate": 1e-3,
-    "steps": 1500,
-}
+RECIPES = load_recipes(__package__, {"start": ShortcutNetworks()})
 
 
 def _ladder_task(rung: str, title: str) -> TaskSpec:
@@ -226,30 +180,8 @@ def _ladder_task(rung: str, title: str) -> TaskSpec:
             return ShortcutTaskData(data, name, rung=rung)
         return DependenceTaskData(data, name)
 
-    return TaskSpec(
-        name=name,
-        draw_data=draw,
-        methods=MOMENT_METHODS,
-        presets={
-            "best": Preset(MOMENT_SETTINGS, protocol="points"),
-            "start": Preset(MOMENT_SETTINGS, protocol="start", networks=ShortcutNetworks()),
-        },
-        protocols={
-            "points": "all rows are trained on, the target's without labels, and scored",
-            "start": "as points, and the encoder begins as the shortcut, z = x0",
-        },
-        n_histogram_bins=30,
-        domain_classes=30,
-        n_cua_stages=20,
-        title=title,
-        discriminator_hidden=(128, 128),
-    )
+    return TaskSpec(name, draw, *RECIPES, title=title, discriminator_hidden=(128, 128))
 
 
-MOMENTS = tuple(
-    map(
-        _ladder_task,
-        SWITCH_POINTS_BY_MOMENT,
-        ("Mean", "Variance", "Skewness", "Whole distribution"),
-    )
-)
+TITLES = ("Mean", "Variance", "Skewness", "Whole distribution")
+MOMENTS = tuple(map(_ladder_task, SWITCH_POINTS_BY_MOMENT, TITLES))

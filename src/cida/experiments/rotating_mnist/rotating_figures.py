@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -22,11 +22,12 @@ from torch import Tensor
 
 from cida.estimators import CIDAClassifier
 from cida.experiments.figures import (
-    MATPLOTLIB_STYLE,
     SOURCE_COLOR,
     add_shared_legend,
+    first_seed_runs,
     make_panels,
     save_figures,
+    scores_by_method,
     shade_source,
 )
 from cida.experiments.rotating_mnist.rotating_dataset import INTERVAL_DEGREES
@@ -34,19 +35,6 @@ from cida.experiments.rotating_mnist.rotating_tasks import RotatingTaskData
 from cida.experiments.runner import CompletedRun
 from cida.images import rotate_degrees
 from cida.training import seeded
-
-__all__ = [
-    "LearnedAngle",
-    "draw_figures",
-    "ideal_angle",
-    "measure_learned_angle",
-    "plot_accuracy_by_angle",
-    "plot_digits",
-    "plot_encodings",
-    "plot_learned_angle",
-]
-
-Array = np.ndarray[Any, Any]
 
 FIGURE_WIDTH_INCHES = 11.0  # of every figure: a page shows them at one size, and so their words
 MAX_PANEL_COLUMNS = 4
@@ -69,22 +57,16 @@ def draw_figures(
     is no angle to draw.
     """
     (task_data,) = data_by_task.values()
-    first_seed_runs = [o for o in runs if o.result.seed == runs[0].result.seed]
-    transformer_runs = [o for o in first_seed_runs if _transformer(o.model) is not None]
-    # Rows are dealt with torch's random state, which is the caller's.
-    with mpl.rc_context(MATPLOTLIB_STYLE), seeded(0), torch.no_grad():
-        figures = {"Accuracy against the angle": ("accuracy", plot_accuracy_by_angle(runs))}
-        if transformer_runs:
-            strip = plot_digits(task_data, _preferred_runs(transformer_runs))
-            figures["The learned angle"] = (
-                "angle",
-                plot_learned_angle(task_data, transformer_runs),
-            )
-            figures["Digits before and after the transformer"] = ("digits", strip)
-        figures["Encodings"] = (
-            "encodings",
-            plot_encodings(task_data, _preferred_runs(first_seed_runs)),
-        )
+    first_runs = first_seed_runs(runs)
+    turning = [run for run in first_runs if _transformer(run.model) is not None]
+    figures = {"Accuracy against the angle": ("accuracy", partial(plot_accuracy_by_angle, runs))}
+    if turning:
+        figures["The learned angle"] = ("angle", partial(plot_learned_angle, task_data, turning))
+        strips = partial(plot_digits, task_data, _preferred_runs(turning))
+        figures["Digits before and after the transformer"] = ("digits", strips)
+    encodings = partial(plot_encodings, task_data, _preferred_runs(first_runs))
+    figures["Encodings"] = ("encodings", encodings)
+    with seeded(0), torch.no_grad():  # rows are dealt with torch's random state: the caller's
         return save_figures(figures, folder)
 
 
@@ -100,47 +82,32 @@ def _transformer(model: CIDAClassifier) -> Any:
     return getattr(model.game_.encoder, "transformer", None)
 
 
-# --- accuracy ------------------------------------------------------------------------------------
-
-
 def plot_accuracy_by_angle(runs: Sequence[CompletedRun]) -> Figure:
     """A panel a method: mean over seeds, band from worst to best, all other methods in grey."""
-    by_method: dict[str, list[CompletedRun]] = {}
-    for outcome in runs:
-        by_method.setdefault(outcome.recipe.title, []).append(outcome)
-    scores = {
-        title: 100
-        * np.array([[cell["score"] for cell in o.result.by_index] for o in method_scores])
-        for title, method_scores in by_method.items()
-    }
-    cells = runs[0].result.by_index
-    middles = [(cell["lo"] + cell["hi"]) / 2 for cell in cells]
-    figure, axes = _make_panels(len(scores))
-    for (title, mine), ax in zip(scores.items(), axes, strict=True):
+    by_method = scores_by_method(runs)
+    middles = [(cell["lo"] + cell["hi"]) / 2 for cell in runs[0].result.by_index]
+    figure, axes = _make_panels(len(by_method))
+    for (title, (scores, target)), ax in zip(by_method.items(), axes, strict=True):
         _shade_source(ax)
         ax.axhline(CHANCE_PERCENT, color="0.45", linewidth=0.9, linestyle=":", label="chance")
-        for other, other_scores in scores.items():
+        for other, (other_scores, _) in by_method.items():
             if other != title:
                 ax.plot(middles, other_scores.mean(0), "0.8", linewidth=0.8, label="other methods")
-        _draw_band(ax, middles, mine.min(0), mine.max(0), "worst to best seed")
-        ax.plot(middles, mine.mean(0), "C0.-", linewidth=1.6, label="mean over seeds")
-        target = 100 * np.mean([o.result.target_score for o in by_method[title]])
+        _draw_band(ax, middles, scores.min(0), scores.max(0), "worst to best seed")
+        ax.plot(middles, scores.mean(0), "C0.-", linewidth=1.6, label="mean over seeds")
         ax.set_title(f"{title}: {target:.1f} %", fontsize=9)
         ax.set(ylim=(0, 103))
     _label_figure(figure, axes, "accuracy %")
     return figure
 
 
-# --- the learned angle ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class LearnedAngle:
     """``theta(u)`` in degrees without jumps at a whole turn; low and high hold most digits."""
 
-    theta: Array
-    low: Array
-    high: Array
+    theta: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
 def measure_learned_angle(model: CIDAClassifier, upright: Tensor, u: Tensor) -> LearnedAngle:
@@ -155,25 +122,21 @@ def measure_learned_angle(model: CIDAClassifier, upright: Tensor, u: Tensor) -> 
     with torch.no_grad():
         cos_sin = _transformer(model).cos_sin(images, index).double().view(len(u), -1, 2).numpy()
     theta = np.unwrap(_angle_degrees(cos_sin.mean(1)), period=360)
-    low, high = np.quantile(
-        _wrap_degrees(_angle_degrees(cos_sin) - theta[:, None]), [0.1, 0.9], axis=1
-    )
+    deviation = _wrap_degrees(_angle_degrees(cos_sin) - theta[:, None])
+    low, high = np.quantile(deviation, [0.1, 0.9], axis=1)
     return LearnedAngle(theta, theta + low, theta + high)
 
 
-def ideal_angle(u: Array, theta: Array) -> Array:
+def ideal_angle(u: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """``c - u``, which turns every digit back to one place c: where theta has those of the source.
 
     A digit comes turned by u and leaves at ``u + theta``. Which place they all come to is free.
     """
     source = u <= INTERVAL_DEGREES
     direction = np.deg2rad(theta[source] + u[source])
-    mean_angle = float(
-        np.rad2deg(direction.mean())
-    )  # the mean direction is known up to whole turns alone
+    mean_angle = float(np.rad2deg(direction.mean()))  # a direction is known up to whole turns alone
     mean_direction = _angle_degrees(np.stack([np.cos(direction).mean(), np.sin(direction).mean()]))
-    ideal: Array = mean_angle + _wrap_degrees(mean_direction - mean_angle) - u
-    return ideal
+    return np.asarray(mean_angle + _wrap_degrees(mean_direction - mean_angle) - u)
 
 
 def plot_learned_angle(task_data: RotatingTaskData, runs: Sequence[CompletedRun]) -> Figure:
@@ -189,9 +152,8 @@ def plot_learned_angle(task_data: RotatingTaskData, runs: Sequence[CompletedRun]
         if (learned.high - learned.low).max() > 0.1:
             _draw_band(ax, u, learned.low, learned.high, "10 to 90 % of digits")
         ax.plot(u, learned.theta, "C0", linewidth=1.6, label="learned angle, first seed")
-        mean_error = np.abs(_wrap_degrees(learned.theta - ideal))[
-            u.numpy() > INTERVAL_DEGREES
-        ].mean()
+        error = np.abs(_wrap_degrees(learned.theta - ideal))
+        mean_error = error[u.numpy() > INTERVAL_DEGREES].mean()
         ax.set_title(f"{outcome.recipe.title}: off by {mean_error:.0f}°", fontsize=9)
         ax.set(ylim=(-570, 210))  # all right answers; who goes astray may leave the picture
         ax.yaxis.set_major_locator(MultipleLocator(180))
@@ -199,26 +161,20 @@ def plot_learned_angle(task_data: RotatingTaskData, runs: Sequence[CompletedRun]
     return figure
 
 
-def _angle_degrees(cos_sin: Array) -> Array:
-    angle: Array = np.rad2deg(np.arctan2(cos_sin[..., 1], cos_sin[..., 0]))
-    return angle
+def _angle_degrees(cos_sin: np.ndarray) -> np.ndarray:
+    return np.asarray(np.rad2deg(np.arctan2(cos_sin[..., 1], cos_sin[..., 0])))
 
 
-def _wrap_degrees(degrees: Array) -> Array:
+def _wrap_degrees(degrees: np.ndarray) -> np.ndarray:
     """The same directions between -180 and 180."""
-    wrapped: Array = (degrees + 180) % 360 - 180
-    return wrapped
-
-
-# --- digits --------------------------------------------------------------------------------------
+    return (degrees + 180) % 360 - 180
 
 
 def plot_digits(task_data: RotatingTaskData, runs: Sequence[CompletedRun]) -> Figure:
     """A few digits at angles all around, then what the transformer of each method makes of them."""
     digits = task_data.scored_digits
-    image_numbers = torch.cat(
-        [(digits.labels == label).nonzero()[:1, 0] for label in PLOTTED_CLASSES]
-    )
+    first = [(digits.labels == label).nonzero()[:1, 0] for label in PLOTTED_CLASSES]
+    image_numbers = torch.cat(first)
     upright = digits.images[image_numbers.repeat_interleave(len(PLOTTED_ANGLES))].float() / 255
     angle = PLOTTED_ANGLES.repeat(len(image_numbers))
     images = rotate_degrees(upright, angle)
@@ -242,38 +198,19 @@ def _draw_mosaic(images: Tensor, rows: int, ax: Axes) -> None:
     tiles = images.view(rows, len(PLOTTED_ANGLES), height, width).permute(0, 2, 1, 3)
     sheet = tiles.reshape(rows * height, len(PLOTTED_ANGLES) * width).numpy()
     total_width, total_height = width * len(PLOTTED_ANGLES), height * rows
-    ax.imshow(
-        sheet,
-        "gray",
-        vmin=0,
-        vmax=1,
-        extent=(0, total_width, total_height, 0),
-        interpolation="none",
-    )
-    ax.vlines(
-        np.arange(1, len(PLOTTED_ANGLES)) * width, 0, total_height, color="white", linewidth=1
-    )
-    ax.hlines(np.arange(1, rows) * height, 0, total_width, color="white", linewidth=1)
+    extent = (0, total_width, total_height, 0)
+    ax.imshow(sheet, "gray", vmin=0, vmax=1, extent=extent, interpolation="none")
+    columns, lines = np.arange(1, len(PLOTTED_ANGLES)) * width, np.arange(1, rows) * height
+    ax.vlines(columns, 0, total_height, color="white", linewidth=1)
+    ax.hlines(lines, 0, total_width, color="white", linewidth=1)
     source_width = width * int((PLOTTED_ANGLES <= INTERVAL_DEGREES).sum())
-    box = Rectangle(
-        (0, 0),
-        source_width,
-        total_height,
-        fill=False,
-        edgecolor=SOURCE_COLOR,
-        linewidth=3,
-        zorder=3,
-    )
-    ax.add_patch(box)
+    look: dict[str, Any] = {"fill": False, "edgecolor": SOURCE_COLOR, "linewidth": 3, "zorder": 3}
+    ax.add_patch(Rectangle((0, 0), source_width, total_height, **look))
     ax.set(xlim=(0, total_width), ylim=(total_height, 0), yticks=[])
-    ax.set_xticks(
-        (np.arange(len(PLOTTED_ANGLES)) + 0.5) * width, [f"{turn:g}°" for turn in PLOTTED_ANGLES]
-    )
+    middles = (np.arange(len(PLOTTED_ANGLES)) + 0.5) * width
+    ax.set_xticks(middles, [f"{turn:g}°" for turn in PLOTTED_ANGLES])
     ax.tick_params(bottom=False, labelbottom=False)
     ax.spines[:].set_visible(False)
-
-
-# --- encodings -----------------------------------------------------------------------------------
 
 
 def plot_encodings(task_data: RotatingTaskData, runs: Sequence[CompletedRun]) -> Figure:
@@ -297,28 +234,20 @@ def plot_encodings(task_data: RotatingTaskData, runs: Sequence[CompletedRun]) ->
     return figure
 
 
-def _scatter(
-    ax: Axes, projected: Array, value: Tensor, colormap: str, color_limits: tuple[float, float]
-) -> Any:
+def _scatter(ax: Axes, z: np.ndarray, value: Tensor, colors: str, limits: Any) -> Any:
     ax.set(xticks=[], yticks=[])
-    across, up = projected.T
-    marks = ax.scatter(across, up, c=value, cmap=colormap, s=6, rasterized=True)
-    marks.set(
-        clim=color_limits, edgecolors="0.5", linewidths=0.15
-    )  # the palest angle is seen on white too
+    marks = ax.scatter(z[:, 0], z[:, 1], c=value, cmap=colors, s=6, rasterized=True)
+    # With edges, the palest angle is seen on white too.
+    marks.set(clim=limits, edgecolors="0.5", linewidths=0.15)
     return marks
-
-
-# --- what figures share --------------------------------------------------------------------------
 
 
 def _make_panels(count: int) -> tuple[Figure, list[Axes]]:
     """Panels against u, in rows of even length."""
     n_columns = math.ceil(count / math.ceil(count / MAX_PANEL_COLUMNS))
     layout = ConstrainedLayoutEngine(wspace=0.05)  # for the numbers at the ends of two axes
-    figure, axes = make_panels(
-        count, n_columns, 1.9, 0.7, FIGURE_WIDTH_INCHES, layout, sharex=True, sharey=True
-    )
+    size = (count, n_columns, 1.9, 0.7, FIGURE_WIDTH_INCHES)
+    figure, axes = make_panels(*size, layout, sharex=True, sharey=True)
     axes[0].set(xlim=(0, 360), xticks=ANGLE_TICKS)
     return figure, axes
 
@@ -327,7 +256,7 @@ def _shade_source(ax: Axes) -> None:
     shade_source(ax, 0, INTERVAL_DEGREES, label="source")
 
 
-def _draw_band(ax: Axes, at: Any, low: Array, high: Array, name: str) -> None:
+def _draw_band(ax: Axes, at: Any, low: np.ndarray, high: np.ndarray, name: str) -> None:
     ax.fill_between(at, low, high, color="C0", alpha=0.25, linewidth=0, label=name)
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from cida.experiments.figures import MATPLOTLIB_STYLE, add_shared_legend, make_panels, save_figures
-from cida.experiments.selection.model_bank import HEAD_BY_METHOD, HEAD_TITLES
-
-__all__ = ["draw_figures", "plot_expected_accuracy", "plot_validator_scores"]
+from cida.experiments.figures import add_shared_legend, make_panels, save_figures
+from cida.experiments.selection.model_bank import HEAD_AND_LAMBDA, HEAD_TITLES
 
 HEAD_COLORS = dict(zip(HEAD_TITLES, ("#1f77b4", "#0e8a7c", "#d62728"), strict=True))
 N_EXPECTED_PANEL_COLUMNS = 3
@@ -25,12 +24,11 @@ N_PLOTTED_VALIDATORS = 3  # validators: the default first
 def draw_figures(samples: Mapping[str, Any], rows: Sequence[Any], folder: Path) -> dict[str, str]:
     """Writes figures of the analysis as PNG and SVG; returns the files by title."""
     groups = json.loads((folder / "selection.json").read_text())["groups"]
-    with mpl.rc_context(MATPLOTLIB_STYLE):
-        figures = {
-            "Score and true accuracy": ("scores", plot_validator_scores(groups)),
-            "Expected and true accuracy": ("expected", plot_expected_accuracy(groups)),
-        }
-        return save_figures(figures, folder)
+    figures = {
+        "Score and true accuracy": ("scores", partial(plot_validator_scores, groups)),
+        "Expected and true accuracy": ("expected", partial(plot_expected_accuracy, groups)),
+    }
+    return save_figures(figures, folder)
 
 
 def plot_validator_scores(groups: Sequence[Mapping[str, Any]]) -> Figure:
@@ -50,10 +48,8 @@ def plot_validator_scores(groups: Sequence[Mapping[str, Any]]) -> Figure:
                 axes.set_ylabel(f"{name}\nscore")
             if line == len(names) - 1:
                 axes.set_xlabel("target accuracy, %")
-    marks = [
-        mpl.lines.Line2D([], [], marker="o", linestyle="", color=colour, label=HEAD_TITLES[head])
-        for head, colour in HEAD_COLORS.items()
-    ]
+    look: dict[str, Any] = {"marker": "o", "linestyle": ""}
+    marks = [Line2D([], [], color=HEAD_COLORS[h], label=t, **look) for h, t in HEAD_TITLES.items()]
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), frameon=False)
     return figure
 
@@ -61,7 +57,7 @@ def plot_validator_scores(groups: Sequence[Mapping[str, Any]]) -> Figure:
 def _draw_runs(axes: Axes, group: Mapping[str, Any], name: str) -> None:
     scores = np.array(group["scores"][name])
     truth = 100 * np.array(group["truth"])
-    colors = [HEAD_COLORS[HEAD_BY_METHOD[method]] for method in group["methods"]]
+    colors = [HEAD_COLORS[HEAD_AND_LAMBDA[method][0]] for method in group["methods"]]
     axes.scatter(truth, scores, c=colors, s=14, alpha=0.7, linewidths=0)
     best = int(scores.argmax())
     axes.scatter(truth[best], scores[best], s=60, facecolors="none", edgecolors="black")
@@ -73,9 +69,8 @@ def plot_expected_accuracy(groups: Sequence[Mapping[str, Any]]) -> Figure:
     for axes, group in zip(panels, groups, strict=True):
         cells = group["expected_cells"]
         u = [cell["u"] for cell in cells]
-        low, high, score, truth = (
-            [100 * cell[name] for cell in cells] for name in ("low", "high", "score", "truth")
-        )
+        names = ("low", "high", "score", "truth")
+        low, high, score, truth = ([100 * cell[name] for cell in cells] for name in names)
         axes.fill_between(u, low, high, color="#1f77b4", alpha=0.2, label="interval")
         axes.plot(u, score, color="#1f77b4", label="expected")
         axes.plot(u, truth, color="black", marker=".", linewidth=0.8, label="true")

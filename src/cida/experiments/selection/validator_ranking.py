@@ -16,31 +16,18 @@ from cida.experiments.runner import CompletedRun, load_completed_run
 from cida.experiments.selection.model_bank import (
     LEAVE_RANGE_OUT,
     N_SELECTION_BINS,
-    SELECTION,
     SelectionTaskData,
 )
 from cida.experiments.spec import Analysis
 from cida.runs.result_table import Cell, CellValue, ResultTable
-from cida.selection.expected_score import ExpectedScore
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
 from cida.selection.validators import VALIDATORS, get_validator
 
 if TYPE_CHECKING:  # jobs find their experiments, of which this is one
     from cida.experiments.jobs import JobResult
 
-__all__ = [
-    "ExpectedCell",
-    "GroupRanking",
-    "ValidatorRanking",
-    "analyze_validators",
-    "rank_validators",
-]
-
-Array = np.ndarray[Any, Any]
 DEFAULT_VALIDATOR = next(iter(VALIDATORS))
 NEAR_BEST_GAP = 0.01  # a point
-VALIDATOR_TABLE_TITLE = "Validators against the truth"
-RANKING_FILE = "selection.json"
 
 
 @dataclass(frozen=True)
@@ -90,53 +77,45 @@ class ValidatorRanking:
         for name in VALIDATORS:
             shortfalls = [100 * group.shortfall(name) for group in self.groups]
             near_best = [shortfall <= 100 * NEAR_BEST_GAP for shortfall in shortfalls]
-            lines.append(
-                {
-                    "validator": name + (" (default)" if name == DEFAULT_VALIDATOR else ""),
-                    "correlation": Cell(mean(self.correlations(name).values()), ".2f"),
-                    "within 1 point": Cell(mean(near_best), ".0%"),
-                    "shortfall": Cell(mean(shortfalls), ".1f"),
-                    "worst": Cell(max(shortfalls), ".1f"),
-                    **{titles[t]: Cell(c, ".2f") for t, c in self.correlations(name).items()},
-                }
-            )
+            correlations = self.correlations(name)
+            line: dict[str, CellValue] = {
+                "validator": name + (" (default)" if name == DEFAULT_VALIDATOR else ""),
+                "correlation": Cell(mean(correlations.values()), ".2f"),
+                "within 1 point": Cell(mean(near_best), ".0%"),
+                "shortfall": Cell(mean(shortfalls), ".1f"),
+                "worst": Cell(max(shortfalls), ".1f"),
+            }
+            lines.append(line | {titles[t]: Cell(c, ".2f") for t, c in correlations.items()})
         return ResultTable.of(lines)
 
     def correlations(self, validator_name: str) -> dict[str, float]:
         """The mean correlation in each world."""
-        tasks = dict.fromkeys(group.task for group in self.groups)
-        return {
-            task: mean(g.correlation(validator_name) for g in self.groups if g.task == task)
-            for task in tasks
-        }
+        by_task: dict[str, list[float]] = {}
+        for group in self.groups:
+            by_task.setdefault(group.task, []).append(group.correlation(validator_name))
+        return {task: mean(correlations) for task, correlations in by_task.items()}
 
     def summary(self, titles: Mapping[str, str]) -> list[str]:
         """What it came to, for the default validator and for the accuracy it expects."""
         runs = sum(len(group.methods) for group in self.groups)
         cells = [cell for group in self.groups for cell in group.expected_cells]
-        errors = [abs(cell.score - cell.truth) for cell in cells]
-        is_covered = [cell.low <= cell.truth <= cell.high for cell in cells]
-        widths = [cell.high - cell.low for cell in cells]
+        width = mean(cell.high - cell.low for cell in cells)
         lines = [
             f"{runs} runs in {len(self.groups)} groups; correlation is Spearman's, of score and "
             "target accuracy, first over the groups of a world and then over worlds; shortfall is "
             "how far, in points, the run that is kept is below the best of its group.",
             f"Expected accuracy of the {len(self.groups)} kept runs, in {len(cells)} cells along "
-            f"u: off by {100 * mean(errors):.1f} points in the mean; intervals are "
-            f"{100 * mean(widths):.1f} points wide and hold the truth {mean(is_covered):.0%} of "
-            "the "
+            f"u: off by {100 * _mean_error(cells):.1f} points in the mean; intervals are "
+            f"{100 * width:.1f} points wide and hold the truth {_share_covered(cells):.0%} of the "
             f"time; {mean(cell.checked for cell in cells):.0%} of the cells are within what "
             "leave-range-out could check.",
         ]
         for task in dict.fromkeys(group.task for group in self.groups):
-            task_cells = [c for g in self.groups if g.task == task for c in g.expected_cells]
-            error = mean(abs(c.score - c.truth) for c in task_cells)
-            share = mean(c.low <= c.truth <= c.high for c in task_cells)
+            own = [c for g in self.groups if g.task == task for c in g.expected_cells]
             lines.append(
-                f"{titles[task]}: expected {100 * mean(c.score for c in task_cells):.1f}, true "
-                f"{100 * mean(c.truth for c in task_cells):.1f}, off by {100 * error:.1f} in a "
-                "cell, "
-                f"{share:.0%} inside."
+                f"{titles[task]}: expected {100 * mean(c.score for c in own):.1f}, true "
+                f"{100 * mean(c.truth for c in own):.1f}, off by {100 * _mean_error(own):.1f} in a "
+                f"cell, {_share_covered(own):.0%} inside."
             )
         return lines
 
@@ -145,14 +124,24 @@ class ValidatorRanking:
         return {"schema": 1, "groups": [asdict(group) for group in self.groups]}
 
 
+def _mean_error(cells: Sequence[ExpectedCell]) -> float:
+    return mean(abs(cell.score - cell.truth) for cell in cells)
+
+
+def _share_covered(cells: Sequence[ExpectedCell]) -> float:
+    return mean(cell.low <= cell.truth <= cell.high for cell in cells)
+
+
 def analyze_validators(job_results: Sequence[JobResult]) -> Analysis:
     """What validators say of the runs, as a table, sentences and selection.json."""
+    from cida.experiments.registry import TASK_SPECS  # which finds this module first
+
     ranking = rank_validators(job_results)
-    titles = {task.name: task.title for task in SELECTION}
+    titles = {n: task.title for n, task in TASK_SPECS.items() if n.startswith("selection/")}
     return Analysis(
-        tables={VALIDATOR_TABLE_TITLE: ranking.to_table(titles)},
+        tables={"Validators against the truth": ranking.to_table(titles)},
         sentences=ranking.summary(titles),
-        files={RANKING_FILE: ranking.to_dict()},
+        files={"selection.json": ranking.to_dict()},
         wide_columns=tuple(titles.values()),
     )
 
@@ -168,14 +157,11 @@ def rank_validators(job_results: Sequence[JobResult]) -> ValidatorRanking:
 def _rank_group(job_results: Sequence[JobResult]) -> GroupRanking:
     task_data = job_results[0].job.task_data
     assert isinstance(task_data, SelectionTaskData)
-    validation_set = ValidationSet.from_dataset(
-        task_data.space, task_data.dataset, task_data.held_out_mask
-    )
+    data = task_data
+    validation_set = ValidationSet.from_dataset(data.space, data.dataset, data.held_out_mask)
     runs = [load_completed_run(ended.job.folder, ended.job.recipe) for ended in job_results]
-    candidates = [_candidate_outputs(run, validation_set) for run in runs]
-    scores = {
-        name: tuple(get_validator(name)(validation_set, candidates).tolist()) for name in VALIDATORS
-    }
+    outputs = [_candidate_outputs(run, validation_set) for run in runs]
+    scores = {n: tuple(get_validator(n)(validation_set, outputs).tolist()) for n in VALIDATORS}
     best_run = runs[int(np.argmax(scores[DEFAULT_VALIDATOR]))]
     return GroupRanking(
         task=task_data.task,
@@ -188,34 +174,21 @@ def _rank_group(job_results: Sequence[JobResult]) -> GroupRanking:
 
 
 def _candidate_outputs(run: CompletedRun, validation_set: ValidationSet) -> CandidateOutputs:
-    candidate = candidate_from_predictions(
-        run.model, validation_set, run.history[-1].losses["prediction"]
-    )
-    return replace(
-        candidate, refit=partial(float, (run.result.extra_metrics or {})[LEAVE_RANGE_OUT])
-    )
+    loss = run.history[-1].losses["prediction"]
+    candidate = candidate_from_predictions(run.model, validation_set, loss)
+    refit_score = (run.result.extra_metrics or {})[LEAVE_RANGE_OUT]
+    return replace(candidate, refit=partial(float, refit_score))
 
 
 def _expected_cells(run: CompletedRun, task_data: SelectionTaskData) -> list[ExpectedCell]:
     """What is expected of a run in each cell, and what is true there."""
     is_correct, u = task_data.predict_correctness(run.model), task_data.scored_rows.u[:, 0]
     cells = []
-    for cell in run.model.expected_dataset_score(task_data.training_dataset, N_SELECTION_BINS):
-        in_cell = _rows_in_cell(cell, u)
+    for cell in run.model.expected_dataset_score(task_data.training_dataset(), N_SELECTION_BINS):
+        lo, hi = float(np.squeeze(cell.lo)), float(np.squeeze(cell.hi))  # u is one number here
+        in_cell = (u >= lo) & (u <= hi)
         if in_cell.any():
-            middle = (_scalar_bound(cell.lo) + _scalar_bound(cell.hi)) / 2
             truth = float(is_correct[in_cell].mean())
             numbers = (cell.score, cell.low, cell.high)
-            cells.append(ExpectedCell(middle, *numbers, truth, cell.is_within_calibration))
+            cells.append(ExpectedCell((lo + hi) / 2, *numbers, truth, cell.is_within_calibration))
     return cells
-
-
-def _rows_in_cell(cell: ExpectedScore, u: Array) -> Array:
-    low, high = _scalar_bound(cell.lo), _scalar_bound(cell.hi)
-    in_cell: Array = (u >= low) & (u <= high)
-    return in_cell
-
-
-def _scalar_bound(bound: float | list[float]) -> float:
-    assert isinstance(bound, float | int)  # the worlds of the bank have an index of one number
-    return float(bound)

@@ -13,8 +13,6 @@ from cida.errors import did_you_mean
 from cida.experiments.sleep.recording_errors import RecordingError
 from cida.experiments.sleep.studies import INDEX_NAMES, Study, strip_leading_zeros
 
-__all__ = ["Covariates", "get_covariates", "read_covariates"]
-
 Covariates = dict[str, dict[str, float]]
 NO_COLUMN_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 MISSING_VALUE_PATTERN = re.compile(r"\.[a-z_]?|na|n/a|nan|null|none|not reported", re.IGNORECASE)
@@ -28,29 +26,36 @@ def read_covariates(
     ``columns`` names the column of an index where it is another than the study's own.
     """
     path = study.find_table(root)
-    covariates: Covariates = {}
-    unparsed_texts: dict[str, str] = {}  # of each index, a text that is no number
+    texts: dict[str, dict[str, str]] = {}  # of each subject, by index
     # Names and numbers are ASCII; a letter of another encoding in a comment must not stop us.
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file)
         try:
             names = [name.strip().lower() for name in next(lines, [])]
             column_numbers = _find_columns(names, study, columns, path)
-            id_column_number = _find_column(names, study.id_column, path)
+            id_number = _find_column(names, study.id_column, path)
             for cells in lines:
-                text = _cell(cells, id_column_number)
-                if not text:
+                if not _cell(cells, id_number):
                     continue
-                subject = strip_leading_zeros(text)
-                if subject in covariates:
-                    line_note = f"again in line {lines.line_num}"
-                    raise ValueError(
-                        f"{path} has subject {subject} twice ({line_note}); leave one."
-                    )
-                covariates[subject] = _parse_indices(cells, column_numbers, study, unparsed_texts)
+                subject = strip_leading_zeros(_cell(cells, id_number))
+                if subject in texts:
+                    place = f"again in line {lines.line_num}"
+                    raise ValueError(f"{path} has subject {subject} twice ({place}); keep one.")
+                texts[subject] = {index: _cell(cells, n) for index, n in column_numbers.items()}
         except csv.Error as error:
-            raise ValueError(f"{path} is no table in CSV ({error}); download it again.") from None
-    _check_numbers(covariates, unparsed_texts, column_numbers, names, path)
+            raise ValueError(f"{path} is not a CSV table ({error}); download it again.") from None
+    unknown = {index: study.constants.get(index, math.nan) for index in INDEX_NAMES}
+    covariates = {
+        subject: unknown | {index: _parse_index(index, text, study) for index, text in own.items()}
+        for subject, own in texts.items()
+    }
+    for index, number in column_numbers.items():
+        # Words where numbers were meant point to a wrong column, not to unknown values.
+        present = [own[index] for own in texts.values() if own[index]]
+        words = [text for text in present if not MISSING_VALUE_PATTERN.fullmatch(text)]
+        if words and all(math.isnan(indices[index]) for indices in covariates.values()):
+            problem = f"{words[0]!r} and no value for {index} in column {names[number]}"
+            raise ValueError(f"{path} has {problem}.")
     return covariates
 
 
@@ -74,15 +79,11 @@ def _find_columns(
     for index in INDEX_NAMES:
         if index in columns:
             column_numbers[index] = _find_column(names, columns[index], path)
-            continue
-        candidates = [name for name in study.columns.get(index, ()) if name in names]
-        if candidates:
-            column_numbers[index] = names.index(candidates[0])
+        elif known := [name for name in study.columns.get(index, ()) if name in names]:
+            column_numbers[index] = names.index(known[0])
     if "age" not in column_numbers:
-        age_columns = " or ".join(study.columns["age"])
-        raise ValueError(
-            f"{path} has no column {age_columns}; name the one with the age in columns."
-        )
+        ages = " or ".join(study.columns["age"])
+        raise ValueError(f"{path} has no column {ages}; name the one with the age in columns.")
     return column_numbers
 
 
@@ -100,45 +101,12 @@ def _cell(cells: Sequence[str], column_number: int) -> str:
     return cells[column_number].strip() if column_number < len(cells) else ""
 
 
-def _parse_indices(
-    cells: Sequence[str],
-    column_numbers: Mapping[str, int],
-    study: Study,
-    unparsed_texts: dict[str, str],
-) -> dict[str, float]:
-    values = {index: study.constants.get(index, math.nan) for index in INDEX_NAMES}
-    for index, column_number in column_numbers.items():
-        text = _cell(cells, column_number)
-        values[index] = _parse_gender(text, study) if index == "gender" else _parse_number(text)
-        if text and math.isnan(values[index]) and not MISSING_VALUE_PATTERN.fullmatch(text):
-            unparsed_texts.setdefault(index, text)
-    return values
-
-
-def _parse_gender(text: str, study: Study) -> float:
-    return study.gender_codes.get(text.lower().removesuffix(".0"), math.nan)
-
-
-def _parse_number(text: str) -> float:
-    """NaN for SAS's ``.`` and ``.M``, for NA and whatever else is no number."""
+def _parse_index(index: str, text: str, study: Study) -> float:
+    """NaN for SAS's ``.`` and ``.M``, for NA and whatever else is no number or no gender."""
+    if index == "gender":
+        return study.gender_codes.get(text.lower().removesuffix(".0"), math.nan)
     try:
         number = float(text)
     except ValueError:
         return math.nan
     return number if math.isfinite(number) else math.nan
-
-
-def _check_numbers(
-    covariates: Covariates,
-    unparsed_texts: Mapping[str, str],
-    column_numbers: Mapping[str, int],
-    names: Sequence[str],
-    path: Path,
-) -> None:
-    """Words where numbers were meant point to a wrong column, not to unknown values."""
-    for index, unparsed_text in unparsed_texts.items():
-        if all(math.isnan(indices[index]) for indices in covariates.values()):
-            column = names[column_numbers[index]]
-            raise ValueError(
-                f"{path} has {unparsed_text!r} and no value for {index} in column {column}."
-            )

@@ -8,43 +8,23 @@ as it does on real recordings (three in four right).
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from scipy.signal import lfilter
 
 from cida.experiments.sleep.stages import EPOCH_SECONDS
 
-__all__ = [
-    "EPOCH_SECONDS",
-    "SF36_SCALES",
-    "BreathingTraits",
-    "Person",
-    "draw_person",
-    "simulate_belts",
-    "simulate_hypnogram",
-]
-
-Array = np.ndarray[Any, Any]
 Generator = np.random.Generator
 
 WAKE, N1, N2, N3, REM = range(5)
 
-# --- people --------------------------------------------------------------------------------------
-
-# The eight SF-36 scales, 0 (worst) to 100 (best): mean at 60, change a decade, how far they follow
-# a person's general health. Physical scales fall with age, mental ones hardly do (Ware 1993).
-SF36_SCALES: dict[str, tuple[float, float, float]] = {
-    "physical_functioning": (80, -7, 14),
-    "role_physical": (76, -5, 17),
-    "general_health": (70, -3, 13),
-    "role_emotional": (83, -1, 14),
-    "vitality": (62, -2, 12),
-    "mental_health": (78, 0.5, 10),
-    "social_functioning": (86, -1, 12),
-    "bodily_pain": (72, -2, 13),
-}
+_NUMBERS = tomllib.loads(Path(__file__).with_name("physiology.toml").read_text())
+SF36_SCALES: dict[str, list[float]] = _NUMBERS["sf36_scales"]
+LOG_IRREGULARITY_WEIGHTS: dict[str, float] = _NUMBERS["log_irregularity_weights"]
+STAGE_TRANSITIONS_AT_60 = np.array(_NUMBERS["stages"]["transitions_at_60"])
 SF36_SCALE_NOISE_STD = 11.0  # what a scale does not share with the others
 
 
@@ -76,22 +56,6 @@ def draw_person(age: float, is_woman: bool, rng: Generator) -> Person:
     return Person(age, float(np.clip(heart_rate, 42, 110).round()), 2 if is_woman else 1, scales)
 
 
-# Log irregularity a standard deviation of the index (the scales' are about 18, the heart rate's 9).
-# A fast heart and poor health go with an unsteady drive to breathe, women breathe more steadily.
-LOG_IRREGULARITY_WEIGHTS: dict[str, float] = {
-    "heart_rate": 0.12,
-    "gender": -0.20,  # a woman's against a man's
-    "physical_functioning": -0.045,
-    "role_physical": -0.025,
-    "general_health": -0.04,
-    "role_emotional": -0.025,
-    "vitality": -0.035,
-    "mental_health": -0.035,
-    "social_functioning": -0.025,
-    "bodily_pain": -0.03,
-}
-
-
 @dataclass(frozen=True)
 class BreathingTraits:
     """How a person breathes, whatever the stage: fixed for the night.
@@ -114,26 +78,17 @@ class BreathingTraits:
         frailty = 1 / (1 + np.exp((84 - person.age) / 2))
         heart_rate_z = (person.heart_rate - 66) / 9
         scale_deficits = {name: (60 - score) / 18 for name, score in person.scales.items()}
+        weights = LOG_IRREGULARITY_WEIGHTS
         log_irregularity = 0.09 * d + 0.65 * frailty
-        log_irregularity += LOG_IRREGULARITY_WEIGHTS[
-            "heart_rate"
-        ] * heart_rate_z + LOG_IRREGULARITY_WEIGHTS["gender"] * (woman - 0.5)
-        log_irregularity += sum(
-            -LOG_IRREGULARITY_WEIGHTS[name] * (scale_deficits[name] + 0.9)
-            for name in scale_deficits
-        )
+        log_irregularity += weights["heart_rate"] * heart_rate_z + weights["gender"] * (woman - 0.5)
+        log_irregularity += sum(-weights[n] * (low + 0.9) for n, low in scale_deficits.items())
+        discomfort = scale_deficits["bodily_pain"] + scale_deficits["mental_health"] + 1.6
         return cls(
             # 12 to 20 a minute in adults at rest; faster in women and with a stiffer chest.
             rate_per_minute=14.6 + 0.35 * d + 0.7 * woman + 0.5 * heart_rate_z + 0.7 * rng.normal(),
             irregularity=float(np.exp(log_irregularity + 0.08 * rng.normal())),
             # Pain and worry move people about.
-            restlessness=float(
-                np.exp(
-                    0.10 * d
-                    + 0.15 * (scale_deficits["bodily_pain"] + scale_deficits["mental_health"] + 1.6)
-                    + 0.15 * rng.normal()
-                )
-            ),
+            restlessness=float(np.exp(0.10 * d + 0.15 * discomfort + 0.15 * rng.normal())),
             # Mild apnoea is common and doubles about every twenty years; men have more.
             apneas_per_hour=float(np.exp(1.5 + 0.35 * d - 0.5 * woman + 0.5 * rng.normal())),
             # Breathing in is quicker than breathing out, the more so the stiffer the chest.
@@ -143,23 +98,7 @@ class BreathingTraits:
         )
 
 
-# --- stages --------------------------------------------------------------------------------------
-
-# Chance of going from a stage to the next in 30 s, at 60 years. Gives, over a night, about a
-# sixth awake, not quite half light, a sixth deep and a fifth REM, much as in people of that age
-# (Ohayon 2004).
-STAGE_TRANSITIONS_AT_60 = np.array(
-    [
-        [0.860, 0.110, 0.020, 0.000, 0.010],
-        [0.090, 0.420, 0.430, 0.000, 0.060],
-        [0.022, 0.030, 0.895, 0.033, 0.020],
-        [0.008, 0.006, 0.066, 0.920, 0.000],
-        [0.022, 0.018, 0.020, 0.000, 0.940],
-    ]
-)
-
-
-def _transition_matrix(decades: float, night_share: float) -> Array:
+def _transition_matrix(decades: float, night_share: float) -> np.ndarray:
     """The chances at this age, at this share of the night: deep sleep early, REM late.
 
     Past 60 deep sleep falls by a little and waking rises (Ohayon 2004: most of the loss of deep
@@ -174,23 +113,16 @@ def _transition_matrix(decades: float, night_share: float) -> Array:
     return steps
 
 
-def simulate_hypnogram(person: Person, n_epochs: int, rng: Generator) -> Array:
+def simulate_hypnogram(person: Person, n_epochs: int, rng: Generator) -> np.ndarray:
     """The stage of each 30 s: a Markov chain that begins awake."""
-    cumulative_transitions = [
-        _transition_matrix(person.decades_past_60, night).cumsum(1)
-        for night in np.linspace(0, 1, 12)
-    ]
-    draws = rng.random(n_epochs)
-    stages = np.empty(n_epochs, dtype=np.int64)
-    stage = WAKE
-    for epoch in range(n_epochs):
-        rows = cumulative_transitions[epoch * len(cumulative_transitions) // n_epochs]
-        stage = int(min(np.searchsorted(rows[stage], draws[epoch], side="right"), REM))
-        stages[epoch] = stage
+    decades = person.decades_past_60
+    transitions = [_transition_matrix(decades, night).cumsum(1) for night in np.linspace(0, 1, 12)]
+    stages, stage = np.empty(n_epochs, dtype=np.int64), WAKE
+    for epoch, draw in enumerate(rng.random(n_epochs)):
+        chances = transitions[epoch * len(transitions) // n_epochs][stage]
+        stage = stages[epoch] = min(np.searchsorted(chances, draw, side="right"), REM)
     return stages
 
-
-# --- breathing -----------------------------------------------------------------------------------
 
 BREATH_SAMPLE_HZ = 2.0  # rate and depth change from breath to breath, not faster
 
@@ -213,18 +145,12 @@ class StageBreathing:
     apnoeas: float
 
 
-BREATHING_BY_STAGE: dict[int, StageBreathing] = {
-    WAKE: StageBreathing(1.08, 0.18, 1.00, 0.34, 0.90, 0.1),
-    N1: StageBreathing(1.00, 0.11, 0.92, 0.16, 0.20, 1.0),
-    N2: StageBreathing(0.98, 0.070, 0.92, 0.105, 0.08, 1.0),
-    N3: StageBreathing(0.96, 0.032, 1.00, 0.048, 0.02, 0.3),
-    REM: StageBreathing(1.03, 0.150, 0.76, 0.22, 0.06, 1.5),
-}
+BREATHING_BY_STAGE = [StageBreathing(*numbers) for numbers in _NUMBERS["stages"]["breathing"]]
 
 
 def simulate_belts(
-    traits: BreathingTraits, heart_rate: float, stages: Array, rate_hz: float, rng: Generator
-) -> tuple[Array, Array]:
+    traits: BreathingTraits, heart_rate: float, stages: np.ndarray, rate_hz: float, rng: Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """What a thoracic and an abdominal belt record, one number a sample, no unit yet.
 
     ``belt(t) = depth(t) * wave(phase(t))``, the phase being the integral of the breathing rate.
@@ -233,17 +159,14 @@ def simulate_belts(
     breath_times = np.arange(int(seconds * BREATH_SAMPLE_HZ)) / BREATH_SAMPLE_HZ
     epoch = np.minimum((breath_times // EPOCH_SECONDS).astype(np.int64), len(stages) - 1)
     stage = stages[epoch]
+
+    def variation(spread: str) -> np.ndarray:
+        spreads = _stage_values(spread, stage) * traits.irregularity
+        return np.asarray(np.exp(spreads * _breath_variation(len(breath_times), rng)))
+
     rate = _stage_values("rate", stage) * traits.rate_per_minute / 60
-    rate *= np.exp(
-        _stage_values("rate_spread", stage)
-        * traits.irregularity
-        * _breath_variation(len(breath_times), rng)
-    )
-    depth = _stage_values("depth", stage) * np.exp(
-        _stage_values("depth_spread", stage)
-        * traits.irregularity
-        * _breath_variation(len(breath_times), rng)
-    )
+    rate *= variation("rate_spread")
+    depth = _stage_values("depth", stage) * variation("depth_spread")
     depth *= _apnea_depth(traits, stage, rng)
     n_samples = int(seconds * rate_hz)
     phase = _interpolate(2 * np.pi * np.cumsum(rate) / BREATH_SAMPLE_HZ, n_samples, rate_hz)
@@ -254,55 +177,47 @@ def simulate_belts(
     recorded_belts = []
     for share, lag in ((1.0, 0.0), (0.8, 0.25)):
         wave = _float32_sin(phase - lag + traits.asymmetry * _float32_sin(phase - lag))
-        noise = rng.standard_normal(n_samples, dtype=np.float32)
-        recorded_belts.append(
-            share * depth.astype(np.float32) * wave + artifact + np.float32(0.04) * noise
-        )
+        noise = np.float32(0.04) * rng.standard_normal(n_samples, dtype=np.float32)
+        recorded_belts.append(share * depth.astype(np.float32) * wave + artifact + noise)
     return recorded_belts[0], recorded_belts[1]
 
 
-def _interpolate(slow_values: Array, samples: int, rate_hz: float) -> Array:
+def _interpolate(slow_values: np.ndarray, samples: int, rate_hz: float) -> np.ndarray:
     """Slow values at the belt's rate, on straight lines between them."""
     places = np.arange(samples) * (BREATH_SAMPLE_HZ / rate_hz)
-    values: Array = np.interp(places, np.arange(len(slow_values)), slow_values)
-    return values
+    return np.asarray(np.interp(places, np.arange(len(slow_values)), slow_values))
 
 
-def _float32_sin(angle: Array) -> Array:
+def _float32_sin(angle: np.ndarray) -> np.ndarray:
     """The sine in single precision, which is several times faster, of angles that may be large."""
-    values: Array = np.sin((angle % (2 * np.pi)).astype(np.float32))
-    return values
+    return np.sin((angle % (2 * np.pi)).astype(np.float32))
 
 
-def _stage_values(field_name: str, stage: Array) -> Array:
-    table = np.array([getattr(BREATHING_BY_STAGE[number], field_name) for number in range(5)])
-    values: Array = table[stage]
-    return values
+def _stage_values(field_name: str, stage: np.ndarray) -> np.ndarray:
+    table = np.array([getattr(breathing, field_name) for breathing in BREATHING_BY_STAGE])
+    return np.asarray(table[stage])
 
 
-def _breath_variation(length: int, rng: Generator) -> Array:
+def _breath_variation(length: int, rng: Generator) -> np.ndarray:
     """Unit variance: most of it from breath to breath (4 s), some over minutes."""
     quick = _smooth_noise(length, 4.0, rng)
     slow = _smooth_noise(length, 60.0, rng)
-    wander: Array = 0.9 * quick + np.sqrt(1 - 0.9**2) * slow
-    return wander
+    return np.asarray(0.9 * quick + np.sqrt(1 - 0.9**2) * slow)
 
 
-def _smooth_noise(length: int, seconds: float, rng: Generator) -> Array:
+def _smooth_noise(length: int, seconds: float, rng: Generator) -> np.ndarray:
     """``n[t] = a n[t-1] + sqrt(1 - a^2) e[t]``, forgotten after so many seconds."""
     decay = np.exp(-1 / (BREATH_SAMPLE_HZ * seconds))
     start = rng.standard_normal() * decay
     innovations = np.sqrt(1 - decay**2) * rng.standard_normal(length)
-    noise: Array = lfilter([1.0], [1.0, -decay], innovations, zi=[start])[0]
-    return noise
+    return np.asarray(lfilter([1.0], [1.0, -decay], innovations, zi=[start])[0])
 
 
-def _apnea_depth(traits: BreathingTraits, stage: Array, rng: Generator) -> Array:
+def _apnea_depth(traits: BreathingTraits, stage: np.ndarray, rng: Generator) -> np.ndarray:
     """Depth falls to a fifth for 10 to 30 s, then overshoots for two breaths."""
     depth = np.ones(len(stage))
-    probability = (
-        _stage_values("apnoeas", stage) * traits.apneas_per_hour / (3600 * BREATH_SAMPLE_HZ)
-    )
+    per_hour = _stage_values("apnoeas", stage) * traits.apneas_per_hour
+    probability = per_hour / (3600 * BREATH_SAMPLE_HZ)
     for start in np.flatnonzero(rng.random(len(stage)) < probability):
         stop = start + int(BREATH_SAMPLE_HZ * rng.uniform(10, 30))
         depth[start:stop] = rng.uniform(0.1, 0.35)
@@ -310,7 +225,7 @@ def _apnea_depth(traits: BreathingTraits, stage: Array, rng: Generator) -> Array
     return depth
 
 
-def _simulate_movements(traits: BreathingTraits, stage: Array, rng: Generator) -> Array:
+def _simulate_movements(traits: BreathingTraits, stage: np.ndarray, rng: Generator) -> np.ndarray:
     """Bursts of 3 to 12 s, larger than a breath."""
     movement = np.zeros(len(stage))
     rate_per_minute = _stage_values("movements_per_minute", stage) * traits.restlessness

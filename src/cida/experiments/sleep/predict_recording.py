@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,18 +14,16 @@ from cida import CidaWarning
 from cida.errors import did_you_mean_file
 from cida.estimators import CIDAClassifier
 from cida.estimators.model_file import load
-from cida.experiments.sleep import STAGE_CLASSES, read_signal
+from cida.experiments.sleep import EXPERIMENTS
 from cida.experiments.sleep.recording_errors import require_packages
-from cida.experiments.sleep.signals import SEGMENT_SECONDS
-from cida.experiments.sleep.sleep_tasks import SLEEP_CROSS, SLEEP_INTRA, SLEEP_MULTI
+from cida.experiments.sleep.recordings import SEGMENT_SECONDS, read_signal
+from cida.experiments.sleep.sleep_store import format_csv
+from cida.experiments.sleep.stages import STAGE_CLASSES
 from cida.io.files import write_atomically
 from cida.runs.run_folder import RunFolder
 
-__all__ = ["load_sleep_model", "predict_recording"]
-
-Array = np.ndarray[Any, Any]
 NO_SIGNAL = "no signal"
-SLEEP_TASK_NAMES = {task.name for task in (*SLEEP_INTRA, *SLEEP_CROSS, *SLEEP_MULTI)}
+SLEEP_TASK_NAMES = {task.name for experiment in EXPERIMENTS for task in experiment.tasks}
 
 
 def predict_recording(
@@ -37,14 +33,11 @@ def predict_recording(
     require_packages("reading a recording", "edfio")
     model = load_sleep_model(run)
     if not index:
-        raise ValueError(
-            "index is missing; give that of the recording, such as the age: --index 63."
-        )
+        problem = "index is missing; give that of the recording"
+        raise ValueError(f"{problem}, such as the age: --index 63.")
     if len(index) != model.index_width_:
-        raise ValueError(
-            f"index has {len(index)} numbers and the model was trained with "
-            f"{model.index_width_}; give one for each."
-        )
+        problem = f"{len(index)} numbers and the model was trained with {model.index_width_}"
+        raise ValueError(f"index has {problem}; give one for each.")
     if not np.isfinite(index).all():
         raise ValueError(f"index is {' '.join(map(str, index))}; it must be numbers.")
     if not data.is_file():
@@ -81,26 +74,21 @@ def load_sleep_model(folder: Path) -> CIDAClassifier:
 
 
 def _predict_probabilities(
-    model: CIDAClassifier, rows: Array, index: Sequence[float], console: Console
-) -> Array:
+    model: CIDAClassifier, rows: np.ndarray, index: Sequence[float], console: Console
+) -> np.ndarray:
     domain_index = np.tile(np.array(index), (len(rows), 1))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CidaWarning)
-        probabilities: Array = model.predict_proba(rows[:, None], domain_index=domain_index)
+        probabilities: np.ndarray = model.predict_proba(rows[:, None], domain_index=domain_index)
     for sentence in dict.fromkeys(str(one.message) for one in caught):
         console.print(sentence, soft_wrap=True, style="yellow", highlight=False)
     return probabilities
 
 
-def _render_stages_csv(classes: Array, probabilities: Array) -> bytes:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["start_seconds", "stage", *STAGE_CLASSES])
-    for number, (stage, stage_probabilities) in enumerate(zip(classes, probabilities, strict=True)):
-        start = number * SEGMENT_SECONDS
-        if stage < len(STAGE_CLASSES):
-            cells = [f"{probability:.4f}" for probability in stage_probabilities]
-            writer.writerow([start, STAGE_CLASSES[stage], *cells])
-        else:
-            writer.writerow([start, NO_SIGNAL, *[""] * len(STAGE_CLASSES)])
-    return buffer.getvalue().encode()
+def _render_stages_csv(classes: np.ndarray, probabilities: np.ndarray) -> bytes:
+    lines: list[list[Any]] = [["start_seconds", "stage", *STAGE_CLASSES]]
+    for number, (stage, row) in enumerate(zip(classes, probabilities, strict=True)):
+        has_signal = stage < len(STAGE_CLASSES)
+        cells = [f"{probability:.4f}" if has_signal else "" for probability in row]
+        lines.append([number * SEGMENT_SECONDS, (*STAGE_CLASSES, NO_SIGNAL)[stage], *cells])
+    return format_csv(lines)

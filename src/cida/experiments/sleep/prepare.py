@@ -1,16 +1,15 @@
-"""A study's folder as NSRR has it, to a store."""
+"""A study's folder as NSRR has it, to a store: night by night, each kept as a part at first."""
 
 from __future__ import annotations
 
-import csv
 import io
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from cida.experiments.sleep.covariates import (
     get_covariates,
     read_covariates,
 )
-from cida.experiments.sleep.night import PreparationJob, SubjectFailure, prepare_night, read_part
 from cida.experiments.sleep.recording_errors import (
     PreparationError,
     ProgressCallback,
@@ -29,19 +27,48 @@ from cida.experiments.sleep.recording_errors import (
     require_packages,
     translate_job_errors,
 )
+from cida.experiments.sleep.recordings import read_signal
 from cida.experiments.sleep.sleep_store import (
     SegmentCounts,
     SleepStore,
     StoreEntry,
     StoreSettings,
+    format_csv,
     write_store,
 )
+from cida.experiments.sleep.stages import UNSCORED, read_stages
 from cida.experiments.sleep.studies import INDEX_NAMES, Recording, Study, is_simulated
+from cida.io.arrays import read_arrays
 from cida.io.files import exclusive_lock, write_atomically
 
-__all__ = ["PreparationReport", "prepare_study"]
+MAX_LENGTH_MISMATCH_SHARE = 0.05  # an annotation of another length may be of another night
 
-Array = np.ndarray[Any, Any]
+
+@dataclass(frozen=True)
+class Night:
+    """The segments of a night that have a stage and a signal."""
+
+    segments: np.ndarray
+    stages: np.ndarray
+    counts: SegmentCounts
+
+
+@dataclass(frozen=True)
+class SubjectFailure:
+    """A subject that is left out, the file at fault and one sentence."""
+
+    subject: str
+    file: str
+    message: str
+
+
+@dataclass(frozen=True)
+class PreparationJob:
+    """What a job needs to prepare one night."""
+
+    recording: Recording
+    settings: StoreSettings
+    part_path: Path
 
 
 @dataclass(frozen=True)
@@ -79,39 +106,34 @@ def prepare_study(
     recordings = study.find_recordings(root)
     old_store = _open_old_store(out, settings)
     stored_subjects = set(old_store.subjects.ids) if old_store else set()
-    new_recordings = [
-        recording for recording in recordings if recording.subject not in stored_subjects
-    ]
-    usable, failures = _select_with_age(new_recordings, covariates, study.find_table(root))
+    new = [recording for recording in recordings if recording.subject not in stored_subjects]
+    usable, failures = _select_with_age(new, covariates, study.find_table(root))
     with translate_job_errors(out), exclusive_lock(out, out / ".lock"):
         parts = _prepare_parts_folder(out)
         job_list = [PreparationJob(one, settings, parts / f"{one.subject}.npz") for one in usable]
-        pending_jobs = [
-            task
-            for task in job_list
-            if read_part(task.part_path, settings, counts_only=True) is None
-        ]
-        for n_done, failure in enumerate(iterate_results(prepare_night, pending_jobs, n_jobs)):
+        pending = [job for job in job_list if not read_part(job.part_path, settings, True)]
+        for n_done, failure in enumerate(iterate_results(prepare_night, pending, n_jobs), 1):
             failures += [failure] if failure else []
-            on_progress(n_done + 1, len(pending_jobs))
+            on_progress(n_done, len(pending))
         failures.sort(key=lambda failure: int(failure.subject))
-        path = _write_report(out, failures)
+        path, header = out / "report.csv", ("subject", "file", "sentence")
+        write_atomically(path, format_csv([header, *map(astuple, failures)]))
         entries = _new_entries(job_list, covariates)
         if entries:
-            entries = sorted(
-                entries + _old_entries(old_store), key=lambda entry: int(entry.subject)
-            )
-            write_store(out, settings, entries)
-        _remove_parts(parts, job_list)
+            entries += [] if old_store is None else _old_entries(old_store)
+            write_store(out, settings, sorted(entries, key=lambda entry: int(entry.subject)))
+        for job in job_list:
+            job.part_path.unlink(missing_ok=True)
+        with suppress(OSError):  # not empty: something in it is not ours
+            parts.rmdir()
     if old_store is None and not entries:
         raise PreparationError(
-            f"not one of {len(recordings)} subjects could be prepared (the first: "
+            f"none of the {len(recordings)} subjects could be prepared (the first: "
             f"{failures[0].file}: {failures[0].message.rstrip('.')}); all are in {path}."
         )
     store = SleepStore.open(out)
-    return PreparationReport(
-        store, SegmentCounts.total(store.subjects.counts), len(pending_jobs), tuple(failures), path
-    )
+    counts = SegmentCounts.total(store.subjects.counts)
+    return PreparationReport(store, counts, len(pending), tuple(failures), path)
 
 
 def _open_old_store(out: Path, settings: StoreSettings) -> SleepStore | None:
@@ -121,9 +143,8 @@ def _open_old_store(out: Path, settings: StoreSettings) -> SleepStore | None:
         return None
     store = SleepStore.open(out)
     if store.settings != settings:
-        raise ValueError(
-            f"out is {out}, a store with other settings ({store.settings}); choose another folder."
-        )
+        problem = f"a store with other settings ({store.settings})"
+        raise ValueError(f"out is {out}, {problem}; choose another folder.")
     return store
 
 
@@ -136,13 +157,6 @@ def _prepare_parts_folder(out: Path) -> Path:
     for leftover in parts.glob(".*.npz.*"):
         leftover.unlink(missing_ok=True)
     return parts
-
-
-def _remove_parts(parts: Path, job_list: Sequence[PreparationJob]) -> None:
-    for job in job_list:
-        job.part_path.unlink(missing_ok=True)
-    with suppress(OSError):  # not empty: something in it is not ours
-        parts.rmdir()
 
 
 def _select_with_age(
@@ -169,35 +183,98 @@ def _new_entries(job_list: Sequence[PreparationJob], covariates: Covariates) -> 
     return entries
 
 
-def _load_part(job: PreparationJob) -> tuple[Array, Array]:
+def _load_part(job: PreparationJob) -> tuple[np.ndarray, np.ndarray]:
     night = read_part(job.part_path, job.settings)
     if night is None:
         raise PreparationError(f"{job.part_path} was changed while it was read; run it again.")
     return night.segments, night.stages
 
 
-def _old_entries(store: SleepStore | None) -> list[StoreEntry]:
-    if store is None:
-        return []
+def _old_entries(store: SleepStore) -> list[StoreEntry]:
     entries = []
-    for number, (subject, counts) in enumerate(
-        zip(store.subjects.ids, store.subjects.counts, strict=True)
-    ):
+    for number, subject in enumerate(store.subjects.ids):
         indices = {name: float(store.subjects[name][number]) for name in INDEX_NAMES}
-        entries.append(StoreEntry(subject, indices, counts, partial(_load_night, store, number)))
+        load = partial(_load_night, store, number)
+        entries.append(StoreEntry(subject, indices, store.subjects.counts[number], load))
     return entries
 
 
-def _load_night(store: SleepStore, number: int) -> tuple[Array, Array]:
+def _load_night(store: SleepStore, number: int) -> tuple[np.ndarray, np.ndarray]:
     first, count = store.night_rows(number)
     return store.segments[first : first + count], store.stages[first : first + count]
 
 
-def _write_report(out: Path, failures: Sequence[SubjectFailure]) -> Path:
-    buffer = io.StringIO()
-    lines = csv.writer(buffer, lineterminator="\n")
-    lines.writerow(["subject", "file", "sentence"])
-    for failure in failures:
-        lines.writerow([failure.subject, failure.file, failure.message])
-    write_atomically(out / "report.csv", buffer.getvalue().encode())
-    return out / "report.csv"
+def prepare_night(job: PreparationJob) -> SubjectFailure | None:
+    """Writes the part of a night, or tells why there is none.
+
+    That a part cannot be written is no fault of the night and is raised.
+    """
+    subject = job.recording.subject
+    try:
+        night = read_night(job.recording, job.settings.channel)
+    except RecordingError as error:
+        return SubjectFailure(subject, error.path, error.message)
+    except OSError as error:
+        message = f"it cannot be read ({error.strerror})."
+        return SubjectFailure(subject, str(error.filename), message)
+    write_part(job.part_path, night, job.settings)
+    return None
+
+
+def read_night(recording: Recording, channel: str | None = None) -> Night:
+    """The night's segments, float16, and their classes, int8."""
+    stages = read_stages(recording.annotation)
+    rows, has_signal = read_signal(recording.edf, channel)
+    count, n_unmatched = _count_common_epochs(recording, len(rows), len(stages))
+    is_scored = stages[:count] != UNSCORED
+    has_signal = has_signal[:count]
+    is_kept = is_scored & has_signal
+    if not is_kept.any():
+        raise RecordingError(recording.edf, "no segment has both a sleep stage and a signal.")
+    n_kept, n_unscored = int(is_kept.sum()), int((~is_scored).sum())
+    counts = SegmentCounts(n_kept, n_unscored, int(is_scored.sum()) - n_kept, n_unmatched)
+    return Night(rows[:count][is_kept].astype(np.float16), stages[:count][is_kept], counts)
+
+
+def _count_common_epochs(night: Recording, n_recorded: int, n_annotated: int) -> tuple[int, int]:
+    """How many epochs both files have, and how many only one has."""
+    short, long = sorted((n_recorded, n_annotated))
+    if long - short > max(1, MAX_LENGTH_MISMATCH_SHARE * long):
+        problem = f"it has {n_annotated} epochs of 30 s and the recording {n_recorded}"
+        advice = "see whether they are of the same night"
+        raise RecordingError(night.annotation, f"{problem}; {advice}.")
+    # A last epoch that was not finished is no loss.
+    return short, long - short if long - short > 1 else 0
+
+
+def write_part(path: Path, night: Night, settings: StoreSettings) -> None:
+    """The whole part or none."""
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        segments=night.segments,
+        stages=night.stages,
+        counts=np.array(astuple(night.counts)),
+        settings=np.array(_settings_key(settings)),
+    )
+    write_atomically(path, buffer.getvalue())
+
+
+def read_part(path: Path, settings: StoreSettings, counts_only: bool = False) -> Night | None:
+    """The night, or None where there is no part of these settings; without its arrays if told."""
+    try:
+        part = read_arrays(path, ("settings", "counts"))
+        if str(part["settings"]) != _settings_key(settings):
+            return None
+        counts = SegmentCounts(*(int(count) for count in part["counts"]))
+        if counts_only:
+            return Night(np.empty(0), np.empty(0), counts)
+        part = read_arrays(path, ("segments", "stages"))
+        return Night(part["segments"], part["stages"], counts)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _settings_key(settings: StoreSettings) -> str:
+    """The settings that a part depends on: the columns are read when the store is written."""
+    return json.dumps([settings.study, settings.simulated, settings.channel])

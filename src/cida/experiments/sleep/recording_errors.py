@@ -12,14 +12,6 @@ from pathlib import Path
 
 from cida.errors import CommandError
 
-__all__ = [
-    "PreparationError",
-    "ProgressCallback",
-    "RecordingError",
-    "require_packages",
-    "translate_job_errors",
-]
-
 ProgressCallback = Callable[[int, int], None]  # called with the nights done and of how many
 
 
@@ -51,24 +43,21 @@ def require_packages(purpose: str, *packages: str) -> None:
     """Refuses to begin what would fail at the first night."""
     for package in packages:
         if find_spec(package) is None:
-            raise ImportError(
-                f"{purpose} needs {package}, which is not installed; pip install 'cida[sleep]'."
-            )
+            problem = f"{purpose} needs {package}, which is not installed"
+            raise ImportError(f"{problem}; pip install 'cida[sleep]'.")
 
 
 @contextmanager
 def translate_job_errors(out: Path) -> Iterator[None]:
     """A full disk and a killed job in a sentence each; what is finished is kept."""
-    retry_hint = "and run it again: what is finished is kept"
+    again = "and run it again: what is finished is kept"
     try:
         yield
     except BrokenProcessPool:
-        raise PreparationError(
-            f"a job was killed, perhaps for want of memory; use fewer jobs {retry_hint}."
-        ) from None
+        problem = "a job was killed, perhaps because memory ran out"
+        raise PreparationError(f"{problem}; use fewer jobs {again}.") from None
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise PreparationError(
-            f"the disk of {out} is full; free some space {retry_hint}."
-        ) from error
+        problem = f"the disk of {out} is full"
+        raise PreparationError(f"{problem}; free some space {again}.") from error

@@ -2,41 +2,120 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.metrics import cohen_kappa_score, recall_score
+from torch import Tensor
 
-from cida.estimators import CIDAClassifier, CidaWarning
+from cida.data import Batch, IndexedDataset
+from cida.estimators import CIDAClassifier
 from cida.experiments.display_rows import DisplayRows
-from cida.experiments.sleep import (
-    INDEX_NAMES,
-    STAGE_CLASSES,
-    NightDataset,
-    SleepStore,
-    open_cohort,
+from cida.experiments.fetch import data_home
+from cida.experiments.sleep.prepare import prepare_study
+from cida.experiments.sleep.simulate import simulate_cohorts
+from cida.experiments.sleep.sleep_store import SleepStore
+from cida.experiments.sleep.stages import STAGE_CLASSES
+from cida.experiments.sleep.studies import INDEX_NAMES, SIMULATED_COHORTS, STUDIES
+from cida.experiments.task_data import (
+    DatasetTaskData,
+    bin_score_to_dict,
+    hash_arrays,
+    predict_rows,
 )
-from cida.experiments.task_data import N_EXPECTED_SCORE_BINS, bin_score_to_dict, hash_arrays
 from cida.indexing import evenly_spaced
 from cida.metrics import BinScore, accuracy
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
-from cida.selection.expected_score import ExpectedScore
 from cida.spaces import is_outside_hull, make_line_space
 
-__all__ = ["AgeRange", "CohortSelection", "SleepTaskData", "SubjectGroup", "draw_sleep_data"]
-
-Array = np.ndarray[Any, Any]
-
 SUBJECT_SPLIT_SEED = 7
-MAX_SCORED_SEGMENTS_PER_NIGHT = (
-    200  # segments of a scored night, evenly spaced: its others add next to nothing
-)
+MAX_SCORED_SEGMENTS_PER_NIGHT = 200  # evenly spaced: its others add next to nothing
 AGE_BIN_YEARS = 5
+SUBJECTS_PER_COHORT = 400  # a cohort; enough that some dozens are in the narrowest range of ages
+SIMULATION_SEED = 0
+SIMULATOR_VERSION = 1  # of the simulator: another one makes other people, in another folder
+
+
+def simulated_data_home() -> Path:
+    """Where the simulated stores of the experiments are kept."""
+    return data_home() / f"sleep-simulated-{SIMULATOR_VERSION}"
+
+
+def simulate_missing_cohorts(
+    home: Path,
+    n_subjects: int = SUBJECTS_PER_COHORT,
+    n_jobs: int = 1,
+    on_progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> None:
+    """Simulates and prepares the cohorts that are not there yet; ``watch`` hears what is done.
+
+    The recordings are removed once they are in the store.
+    """
+    for name in SIMULATED_COHORTS:
+        if (home / name / "store.json").exists():
+            continue
+        raw, study = home / "recordings", STUDIES[name]
+        watch = partial(on_progress, f"simulating {name}")
+        simulate_cohorts(raw, n_subjects, SIMULATION_SEED, n_jobs, watch, [name])
+        watch = partial(on_progress, f"preparing {name}")
+        prepare_study(study, raw / name, home / name, n_jobs, on_progress=watch)
+        shutil.rmtree(raw)
+
+
+def open_cohort(study: str, data_root: Path | None) -> SleepStore:
+    """The study's store below ``root``, or the simulated one."""
+    if data_root is not None:
+        if not (data_root / study).is_dir():
+            raise ValueError(
+                f"root is {data_root}, which has no folder {study}; prepare the study into it: "
+                f"cida data prepare-nsrr --study {study} --root DIR --out {data_root / study}."
+            )
+        return SleepStore.open(data_root / study)
+    store = simulated_data_home() / study
+    if not (store / "store.json").exists():
+        raise ValueError(f"the simulated cohort {study} is not there; cida reproduce makes it.")
+    return SleepStore.open(store)
+
+
+class NightDataset(IndexedDataset):
+    """Rows of one or several stores: row i is segment ``place[i]`` of ``segments[cohort[i]]``.
+
+    Only the segments of a batch are read and made float32, so that a cohort may be larger than
+    memory. Stages and cohorts are kept in one byte each: there are millions.
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[np.ndarray],
+        cohort: Tensor,
+        positions: Tensor,
+        y: Tensor,
+        u: Tensor,
+        labelled: Tensor,
+    ) -> None:
+        super().__init__(positions, y.to(torch.int8), u, labelled)
+        self.segments = tuple(segments)
+        self.cohort = cohort.to(torch.int8)
+
+    def __getitem__(self, indices: Tensor) -> Batch:
+        batch = super().__getitem__(indices)
+        x = self._read_segments(self.cohort[indices], batch.x)
+        return replace(batch, x=x, y=batch.y.long())
+
+    def _read_segments(self, cohort: Tensor, positions: Tensor) -> Tensor:
+        """The segments at these places, shape ``(rows, 1, samples)``."""
+        values = torch.empty(len(positions), 1, self.segments[0].shape[1])
+        for number, store in enumerate(self.segments):
+            row_numbers = (cohort == number).nonzero()[:, 0]
+            stored_segments = np.asarray(store[positions[row_numbers].numpy()], dtype=np.float32)
+            values[row_numbers, 0] = torch.from_numpy(stored_segments)
+        return values
 
 
 @dataclass(frozen=True)
@@ -47,10 +126,9 @@ class AgeRange:
     high: float
     includes_low: bool = False
 
-    def contains(self, age: Array) -> Array:
+    def contains(self, age: np.ndarray) -> np.ndarray:
         above = age >= self.low if self.includes_low else age > self.low
-        inside: Array = above & (age <= self.high)
-        return inside
+        return above & (age <= self.high)
 
     def __str__(self) -> str:
         return f"{'[' if self.includes_low else '('}{self.low:g},{self.high:g}]"
@@ -63,14 +141,11 @@ class CohortSelection:
     cohort: str
     age_ranges: tuple[AgeRange, ...]
 
-    def select_subjects(self, store: SleepStore, indices: tuple[str, ...]) -> Array:
+    def select_subjects(self, store: SleepStore, indices: tuple[str, ...]) -> np.ndarray:
         """The numbers of the people on this side of whom all these indices are known."""
         has_indices = np.all([np.isfinite(store.subjects[name]) for name in indices], axis=0)
-        ages = store.subjects["age"]
-        return np.flatnonzero(
-            has_indices
-            & np.any([age_range.contains(ages) for age_range in self.age_ranges], axis=0)
-        )
+        in_ranges = [age_range.contains(store.subjects["age"]) for age_range in self.age_ranges]
+        return np.flatnonzero(has_indices & np.any(in_ranges, axis=0))
 
 
 @dataclass(frozen=True)
@@ -78,7 +153,7 @@ class SubjectGroup:
     """Some people of one store."""
 
     store: SleepStore
-    subject_numbers: Array
+    subject_numbers: np.ndarray
 
     def split(self, share: float) -> tuple[SubjectGroup, SubjectGroup]:
         """The same split for every seed: this share, and the others."""
@@ -86,28 +161,23 @@ class SubjectGroup:
         cut = round(share * len(order))
         return SubjectGroup(self.store, order[:cut]), SubjectGroup(self.store, order[cut:])
 
-    def segment_positions(self, max_per_night: int | None = None) -> Array:
+    def segment_positions(self, max_per_night: int | None = None) -> np.ndarray:
         """Where their segments are in the store, or so many of each night, evenly spaced."""
         numbers = np.sort(self.subject_numbers)
         first = np.searchsorted(self.store.subject, numbers)
         counts = np.searchsorted(self.store.subject, numbers, side="right") - first
         kept_counts = counts if max_per_night is None else np.minimum(counts, max_per_night)
         nights = zip(first, counts, kept_counts, strict=True)
-        return np.concatenate(
-            [
-                start + np.arange(n_kept) * n_segments // n_kept
-                for start, n_segments, n_kept in nights
-            ]
-        )
+        return np.concatenate([start + np.arange(k) * n // k for start, n, k in nights])
 
-    def domain_index(self, positions: Array, indices: Sequence[str]) -> Array:
+    def domain_index(self, positions: np.ndarray, indices: Sequence[str]) -> np.ndarray:
         """u of these segments: that of the people whose nights they are of."""
         columns = [self.store.subjects[name][self.store.subject[positions]] for name in indices]
         return np.stack(columns, axis=1).astype(np.float64)
 
 
 @dataclass(frozen=True)
-class SleepTaskData:
+class SleepTaskData(DatasetTaskData):
     """Nights of source and target people to train on, and of other people to score.
 
     Nobody is in two parts. The target people that are trained on have labels for an oracle alone.
@@ -129,38 +199,30 @@ class SleepTaskData:
         """What is trained on."""
         return _build_dataset((self.source, self.target), (True, oracle), self.index_names)
 
-    def train(self, model: CIDAClassifier, oracle: bool) -> None:
-        model.fit_dataset(self.training_dataset(oracle))
+    def _scored_dataset(self) -> NightDataset:
+        groups = (self.scored_source, self.scored_target)
+        return _build_dataset(groups, (True, True), self.index_names, MAX_SCORED_SEGMENTS_PER_NIGHT)
 
     def evaluate(self, model: CIDAClassifier) -> dict[str, Any]:
-        groups = (self.scored_source, self.scored_target)
-        dataset = _build_dataset(
-            groups, (True, True), self.index_names, MAX_SCORED_SEGMENTS_PER_NIGHT
-        )
-        predicted = _predict_rows(model, dataset)
-        truth, age = dataset.y.numpy(), dataset.u[:, 0].numpy()
-        target = dataset.cohort.numpy() == 1
-        target_predicted, target_truth = predicted[target], truth[target]
-        recalls = recall_score(
-            target_truth, target_predicted, labels=range(len(STAGE_CLASSES)), average=None
-        )
+        dataset = self._scored_dataset()
+        predicted = predict_rows(model, dataset, torch.arange(len(dataset)))
+        truth, age, target = dataset.y.numpy(), dataset.u[:, 0].numpy(), dataset.cohort.numpy() == 1
+        of_target = (truth[target], predicted[target])
+        recalls = recall_score(*of_target, labels=range(len(STAGE_CLASSES)), average=None)
         return {
             "task": self.name,
             "source_score": accuracy(truth[~target], predicted[~target]),
-            "target_score": accuracy(target_truth, target_predicted),
+            "target_score": accuracy(*of_target),
             "all_score": accuracy(truth, predicted),
-            "by_index": _accuracy_by_age(age[target], target_truth, target_predicted),
+            "by_index": _accuracy_by_age(age[target], *of_target),
             "extra_metrics": {
-                "kappa": float(cohen_kappa_score(target_truth, target_predicted)),
+                "kappa": float(cohen_kappa_score(*of_target)),
                 "recall": dict(zip(STAGE_CLASSES, recalls.tolist(), strict=True)),
             },
         }
 
     def display_rows(self) -> DisplayRows:
-        groups = (self.scored_source, self.scored_target)
-        dataset = _build_dataset(
-            groups, (True, True), self.index_names, MAX_SCORED_SEGMENTS_PER_NIGHT
-        )
+        dataset = self._scored_dataset()
         row_numbers = evenly_spaced(len(dataset), MAX_SNAPSHOT_ROWS)
         batch = dataset[row_numbers]
         return DisplayRows(
@@ -172,43 +234,38 @@ class SleepTaskData:
             space=make_line_space(len(self.index_names)),
         )
 
-    def expected_scores(self, model: CIDAClassifier) -> list[ExpectedScore]:
-        return model.expected_dataset_score(self.training_dataset(), N_EXPECTED_SCORE_BINS)
+    @property
+    def _groups(self) -> tuple[SubjectGroup, ...]:
+        return self.source, self.target, self.scored_source, self.scored_target
 
     def summary(self, title: str) -> str:
         """Who was trained on and who scored, and who of the target is beyond the source's hull."""
-        parts = (self.source, self.target, self.scored_source, self.scored_target)
-        counts = [len(part.subject_numbers) for part in parts]
+        counts = [len(group.subject_numbers) for group in self._groups]
         return (
             f"{title}: trained on {counts[0]} source people and {counts[1]} of the "
             f"target without labels, scored {counts[2]} and {counts[3]} others; "
-            f"{self.share_outside_hull():.0%} of the target people are outside the convex hull "
-            "of the "
-            "source."
+            f"{self.share_outside_hull():.0%} of the target people are outside the convex hull of "
+            "the source."
         )
 
     def share_outside_hull(self) -> float:
         """The share of target people outside the convex hull of the source people."""
         source, target = (
             torch.from_numpy(
-                np.stack([p.store.subjects[n][p.subject_numbers] for n in self.index_names], 1)
+                np.stack([g.store.subjects[n][g.subject_numbers] for n in self.index_names], 1)
             )
-            for p in (self.source, self.target)
+            for g in (self.source, self.target)
         )
         space = make_line_space(len(self.index_names)).fit(torch.cat([source, target]))
         return float(is_outside_hull(space, target, source).double().mean())
 
     def fingerprint(self) -> str:
-        groups = (self.source, self.target, self.scored_source, self.scored_target)
         parts = []
-        for group in groups:
-            positions = group.segment_positions()
-            parts += [
-                group.subject_numbers,
-                group.store.stages[positions],
-                group.domain_index(positions, INDEX_NAMES),
-            ]
-            parts.append(group.store.segments[positions[:: max(1, len(positions) // 64)]])
+        for group in self._groups:
+            rows, store = group.segment_positions(), group.store
+            sample = store.segments[rows[:: max(1, len(rows) // 64)]]
+            parts += [group.subject_numbers, store.stages[rows]]
+            parts += [group.domain_index(rows, INDEX_NAMES), sample]
         return hash_arrays(*parts)
 
 
@@ -218,33 +275,22 @@ def _build_dataset(
     indices: Sequence[str],
     max_per_night: int | None = None,
 ) -> NightDataset:
-    positions = [part.segment_positions(max_per_night) for part in groups]
-    sizes = torch.tensor([len(part) for part in positions])
-    positions_by_group = list(zip(groups, positions, strict=True))
+    rows = [group.segment_positions(max_per_night) for group in groups]
+    stages = [group.store.stages[at] for group, at in zip(groups, rows, strict=True)]
+    u = [group.domain_index(at, indices) for group, at in zip(groups, rows, strict=True)]
+    sizes = torch.tensor([len(part) for part in rows])
+    cohort, has_label = torch.arange(len(groups), dtype=torch.int8), torch.tensor(labelled)
     return NightDataset(
-        [part.store.segments for part in groups],
-        torch.arange(len(groups), dtype=torch.int8).repeat_interleave(sizes),
-        torch.from_numpy(np.concatenate(positions)),
-        torch.from_numpy(np.concatenate([p.store.stages[at] for p, at in positions_by_group])),
-        torch.from_numpy(
-            np.concatenate([p.domain_index(at, indices) for p, at in positions_by_group])
-        ),
-        torch.tensor(labelled).repeat_interleave(sizes),
+        [group.store.segments for group in groups],
+        cohort.repeat_interleave(sizes),
+        torch.from_numpy(np.concatenate(rows)),
+        torch.from_numpy(np.concatenate(stages)),
+        torch.from_numpy(np.concatenate(u)),
+        has_label.repeat_interleave(sizes),
     )
 
 
-def _predict_rows(model: CIDAClassifier, dataset: NightDataset) -> Array:
-    predictions = []
-    with warnings.catch_warnings():
-        # A scored person may be far from all who were trained on: that is what is measured here.
-        warnings.simplefilter("ignore", CidaWarning)
-        for part in torch.split(torch.arange(len(dataset)), 4096):
-            batch = dataset[part]
-            predictions.append(model.predict(batch.x.numpy(), domain_index=batch.u.numpy()))
-    return np.concatenate(predictions)
-
-
-def _accuracy_by_age(age: Array, truth: Array, predicted: Array) -> list[dict[str, Any]]:
+def _accuracy_by_age(age: np.ndarray, truth: np.ndarray, predicted: np.ndarray) -> list[Any]:
     """The accuracy in each bin of five years that has someone in it, no wider than its people."""
     cell = np.floor(age / AGE_BIN_YEARS).astype(np.int64)
     bins = []
@@ -277,12 +323,11 @@ def draw_sleep_data(
         for _ in range(2 if protocol == "development" else 1):
             group, scored = group.split(share)
         if not len(group.subject_numbers) or not len(scored.subject_numbers):
-            ages = " and ".join(str(part) for part in selection.age_ranges)
+            ages = " and ".join(map(str, selection.age_ranges))
             raise ValueError(
                 f"{name} has too few {kind} people: {selection.cohort} has "
-                f"{len(group.subject_numbers)} to "
-                f"train on and {len(scored.subject_numbers)} to score at the ages {ages}; it "
-                "needs more."
+                f"{len(group.subject_numbers)} to train on and {len(scored.subject_numbers)} to "
+                f"score at the ages {ages}; it needs more."
             )
         parts.append((group, scored))
     (source_in, source_out), (target_in, target_out) = parts

@@ -3,92 +3,71 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cida.experiments.figures import (
-    MATPLOTLIB_STYLE,
     METHOD_LINE_STYLES,
     SOURCE_COLOR,
     TARGET_COLOR,
+    Results,
     add_shared_legend,
     make_panels,
-    mean_score_by_bin,
+    plot_method_scores,
     save_figures,
     shade_source,
 )
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.sleep.sleep_data import AGE_BIN_YEARS, SleepTaskData, SubjectGroup
-from cida.methods import METHODS
-from cida.runs.records import RunResult
 
-__all__ = [
-    "draw_figures",
-    "plot_accuracy_by_age",
-    "plot_ages",
-]
-
+SleepTasks = Mapping[str, SleepTaskData]
 N_SLEEP_PANEL_COLUMNS = 3
 
 
-def draw_figures(
-    data_by_task: Mapping[str, SleepTaskData], results: Sequence[RunResult], folder: Path
-) -> dict[str, str]:
+def draw_figures(data_by_task: SleepTasks, results: Results, folder: Path) -> dict[str, str]:
     """Writes each figure as PNG and SVG; returns the files by title."""
-    with mpl.rc_context(MATPLOTLIB_STYLE):
-        figures = {
-            "Who is in it, by age": ("ages", plot_ages(data_by_task)),
-            "Accuracy against age": ("accuracy", plot_accuracy_by_age(data_by_task, results)),
-        }
-        return save_figures(figures, folder)
+    accuracy = partial(plot_accuracy_by_age, data_by_task, results)
+    figures = {
+        "Who is in it, by age": ("ages", partial(plot_ages, data_by_task)),
+        "Accuracy against age": ("accuracy", accuracy),
+    }
+    return save_figures(figures, folder)
 
 
-def plot_ages(data_by_task: Mapping[str, SleepTaskData]) -> Figure:
+def plot_ages(data_by_task: SleepTasks) -> Figure:
     """The ages of the source and of the target people of each task."""
     figure, panels = _make_panels(data_by_task)
     for axes, sample in zip(panels, data_by_task.values(), strict=True):
-        groups = [
-            _subject_ages(sample.source, sample.scored_source),
-            _subject_ages(sample.target, sample.scored_target),
-        ]
+        source = _subject_ages(sample.source, sample.scored_source)
+        groups = [source, _subject_ages(sample.target, sample.scored_target)]
         ages = np.concatenate(groups)
         edges = list(range(math.floor(ages.min()), math.ceil(ages.max()) + 3, 2))
-        axes.hist(
-            groups,
-            edges,
-            stacked=True,
-            color=[SOURCE_COLOR, TARGET_COLOR],
-            label=["source", "target"],
-        )
+        colors, labels = [SOURCE_COLOR, TARGET_COLOR], ["source", "target"]
+        axes.hist(groups, edges, stacked=True, color=colors, label=labels)
         axes.set_ylabel("people")
     add_shared_legend(figure, panels[:1])
     return figure
 
 
-def plot_accuracy_by_age(
-    data_by_task: Mapping[str, SleepTaskData], results: Sequence[RunResult]
-) -> Figure:
+def plot_accuracy_by_age(data_by_task: SleepTasks, results: Results) -> Figure:
     """The mean accuracy of each method in bins of five years of the target's ages."""
     figure, panels = _make_panels(data_by_task)
     for axes, (name, sample) in zip(panels, data_by_task.items(), strict=True):
         _shade_source_ages(axes, _subject_ages(sample.source, sample.scored_source))
-        for method, line_style in METHOD_LINE_STYLES.items():
-            method_results = [row for row in results if (row.task, row.method) == (name, method)]
-            if method_results:
-                ages, scores = mean_score_by_bin(method_results)
-                axes.plot(ages, scores, marker="o", ms=3, label=METHODS[method].title, **line_style)
+        own_results = [result for result in results if result.task == name]
+        plot_method_scores(axes, own_results, METHOD_LINE_STYLES, marker="o", ms=3)
         axes.set_ylabel("accuracy %")
     add_shared_legend(figure, panels[:1])
     return figure
 
 
-def _make_panels(data_by_task: Mapping[str, SleepTaskData]) -> tuple[Figure, list[Axes]]:
+def _make_panels(data_by_task: SleepTasks) -> tuple[Figure, list[Axes]]:
     n_columns = min(N_SLEEP_PANEL_COLUMNS, len(data_by_task))
     figure, panels = make_panels(len(data_by_task), n_columns, 2.6)
     for axes, name in zip(panels, data_by_task, strict=True):

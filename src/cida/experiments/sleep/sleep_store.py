@@ -9,29 +9,21 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from cida.experiments.sleep.signals import SEGMENT_RATE_HZ, SEGMENT_SECONDS
+from cida.experiments.sleep.recordings import SEGMENT_RATE_HZ, SEGMENT_SECONDS
 from cida.experiments.sleep.studies import INDEX_NAMES
 from cida.io.arrays import map_array
 from cida.io.files import write_atomically
 from cida.io.json_decode import decode, from_dict, parse_json
 
-__all__ = ["SegmentCounts", "SleepStore", "StoreEntry", "StoreSettings", "Subjects", "write_store"]
-
-Array = np.ndarray[Any, Any]
-
 STORE_SCHEMA_VERSION = 1
-SAMPLES_PER_SEGMENT = round(SEGMENT_SECONDS * SEGMENT_RATE_HZ)
-ARRAY_LAYOUTS = {
-    "segments": ("<f2", (SAMPLES_PER_SEGMENT,)),
-    "stages": ("<i1", ()),
-    "subject": ("<i4", ()),
-}
+SEGMENT_SHAPE = (round(SEGMENT_SECONDS * SEGMENT_RATE_HZ),)
+ARRAY_LAYOUTS = {"segments": ("<f2", SEGMENT_SHAPE), "stages": ("<i1", ()), "subject": ("<i4", ())}
 
 
 @dataclass(frozen=True)
@@ -60,8 +52,8 @@ class SegmentCounts:
     @classmethod
     def total(cls, night_counts: Iterable[SegmentCounts]) -> SegmentCounts:
         """Of all nights."""
-        rows = [(one.segments, one.unscored, one.gaps, one.cut) for one in night_counts]
-        return cls(*(sum(column) for column in zip(*rows, strict=True)))
+        rows = [astuple(counts) for counts in night_counts]
+        return cls(*map(sum, zip(*rows, strict=True)))
 
 
 COUNT_FIELDS = tuple(field.name for field in fields(SegmentCounts))
@@ -73,12 +65,12 @@ class Subjects:
 
     ids: tuple[str, ...]
     counts: tuple[SegmentCounts, ...]
-    indices: Mapping[str, Array]
+    indices: Mapping[str, np.ndarray]
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, index: str) -> Array:
+    def __getitem__(self, index: str) -> np.ndarray:
         return self.indices[index]
 
     @classmethod
@@ -86,9 +78,7 @@ class Subjects:
         with path.open(newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
         counts = tuple(SegmentCounts(*(int(line[name]) for name in COUNT_FIELDS)) for line in lines)
-        indices = {
-            name: np.array([float(line[name] or "nan") for line in lines]) for name in INDEX_NAMES
-        }
+        indices = {n: np.array([float(line[n] or "nan") for line in lines]) for n in INDEX_NAMES}
         return cls(tuple(line["subject"] for line in lines), counts, indices)
 
 
@@ -102,9 +92,9 @@ class SleepStore:
 
     folder: Path
     settings: StoreSettings
-    segments: Array
-    stages: Array
-    subject: Array
+    segments: np.ndarray
+    stages: np.ndarray
+    subject: np.ndarray
     subjects: Subjects
 
     @property
@@ -130,26 +120,23 @@ class SleepStore:
         """Maps the files; the segments are not read yet."""
         folder = Path(folder)
         header = _read_header(folder)
+        names = {field.name for field in fields(StoreSettings)}
         try:
-            names = {field.name for field in fields(StoreSettings)}
             settings = from_dict(StoreSettings, {k: v for k, v in header.items() if k in names})
             counts = decode(dict[str, int], header.get("counts"), "counts")
             rows, people = counts["segments"], counts["subjects"]
             subjects = Subjects.read(folder / "subjects.csv")
             arrays = {name: map_array(folder / f"{name}.npy") for name in ARRAY_LAYOUTS}
         except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
-            raise ValueError(
-                f"the store {folder} is damaged ({error}); remove it and prepare it again."
-            ) from None
-        expected_layout = {
-            name: ((rows, *shape), np.dtype(kind)) for name, (kind, shape) in ARRAY_LAYOUTS.items()
-        }
-        actual_layout = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+            problem = f"the store {folder} is damaged ({error})"
+            raise ValueError(f"{problem}; remove it and prepare it again.") from None
+        layouts = ARRAY_LAYOUTS.values()
+        expected_layout = [((rows, *shape), np.dtype(kind)) for kind, shape in layouts]
+        actual_layout = [(array.shape, array.dtype) for array in arrays.values()]
         n_counted = sum(night.segments for night in subjects.counts)
         if actual_layout != expected_layout or n_counted != rows or len(subjects) != people:
-            raise ValueError(
-                f"the files of the store {folder} do not agree; remove it and prepare it again."
-            )
+            problem = f"the files of the store {folder} do not agree"
+            raise ValueError(f"{problem}; remove it and prepare it again.")
         return cls(folder, settings, subjects=subjects, **arrays)
 
 
@@ -158,17 +145,15 @@ def _read_header(folder: Path) -> dict[str, Any]:
         header = parse_json((folder / "store.json").read_bytes())
     except FileNotFoundError:
         raise ValueError(
-            f"{folder} is no store of sleep segments: it has no store.json; "
+            f"{folder} is not a store of sleep segments: it has no store.json; "
             f"make one with cida data prepare-nsrr."
         ) from None
     except (OSError, ValueError) as error:
         raise ValueError(f"{folder / 'store.json'} cannot be read ({error}).") from None
     schema = header.get("schema") if isinstance(header, dict) else None
     if schema != STORE_SCHEMA_VERSION:
-        raise ValueError(
-            f"{folder / 'store.json'} has schema {schema}; this version of cida reads "
-            f"{STORE_SCHEMA_VERSION}."
-        )
+        readable = f"this version of cida reads {STORE_SCHEMA_VERSION}"
+        raise ValueError(f"{folder / 'store.json'} has schema {schema}; {readable}.")
     return dict(header)
 
 
@@ -179,7 +164,7 @@ class StoreEntry:
     subject: str
     indices: Mapping[str, float]
     counts: SegmentCounts
-    load: Callable[[], tuple[Array, Array]]
+    load: Callable[[], tuple[np.ndarray, np.ndarray]]
 
 
 def write_store(folder: Path, settings: StoreSettings, entries: Sequence[StoreEntry]) -> None:
@@ -188,35 +173,33 @@ def write_store(folder: Path, settings: StoreSettings, entries: Sequence[StoreEn
     The files are written beside the old ones, which stay until all are whole.
     """
     counts = SegmentCounts.total(entry.counts for entry in entries)
+    header = {
+        "schema": STORE_SCHEMA_VERSION,
+        **asdict(settings),
+        "rate_hz": SEGMENT_RATE_HZ,
+        "segment_seconds": SEGMENT_SECONDS,
+        "counts": {"subjects": len(entries), **asdict(counts)},
+    }
     with tempfile.TemporaryDirectory(dir=folder, prefix=".store-") as temporary_folder:
-        _write_arrays(Path(temporary_folder), entries, counts.segments)
-        write_atomically(Path(temporary_folder, "subjects.csv"), _subjects_table(entries))
-        header = {
-            "schema": STORE_SCHEMA_VERSION,
-            **asdict(settings),
-            "rate_hz": SEGMENT_RATE_HZ,
-            "segment_seconds": SEGMENT_SECONDS,
-            "counts": {"subjects": len(entries), **asdict(counts)},
-        }
-        write_atomically(
-            Path(temporary_folder, "store.json"), json.dumps(header, indent=2).encode() + b"\n"
-        )
+        new = Path(temporary_folder)
+        _write_arrays(new, entries, counts.segments)
+        write_atomically(new / "subjects.csv", _subjects_table(entries))
+        write_atomically(new / "store.json", json.dumps(header, indent=2).encode() + b"\n")
         for name in (*(f"{name}.npy" for name in ARRAY_LAYOUTS), "subjects.csv", "store.json"):
-            os.replace(Path(temporary_folder, name), folder / name)
+            os.replace(new / name, folder / name)
 
 
 def _write_arrays(folder: Path, entries: Sequence[StoreEntry], rows: int) -> None:
     with ExitStack() as stack:
-        files = {
-            name: stack.enter_context((folder / f"{name}.npy").open("wb")) for name in ARRAY_LAYOUTS
-        }
-        for name, file in files.items():
-            _write_array_header(file, name, rows)
+        files = {}
+        for name in ARRAY_LAYOUTS:
+            files[name] = stack.enter_context((folder / f"{name}.npy").open("wb"))
+            _write_array_header(files[name], name, rows)
         for number, entry in enumerate(entries):
             segments, stages = entry.load()
-            subject = np.full(len(stages), number)
-            for name, values in (("segments", segments), ("stages", stages), ("subject", subject)):
-                files[name].write(values.astype(ARRAY_LAYOUTS[name][0]).tobytes())
+            arrays = (segments, stages, np.full(len(stages), number))
+            for (name, (kind, _)), values in zip(ARRAY_LAYOUTS.items(), arrays, strict=True):
+                files[name].write(values.astype(kind).tobytes())
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
@@ -230,11 +213,16 @@ def _write_array_header(file: BinaryIO, name: str, rows: int) -> None:
 
 
 def _subjects_table(entries: Sequence[StoreEntry]) -> bytes:
-    buffer = io.StringIO()
-    lines = csv.writer(buffer, lineterminator="\n")
-    lines.writerow(["subject", *COUNT_FIELDS, *INDEX_NAMES])
+    lines: list[list[Any]] = [["subject", *COUNT_FIELDS, *INDEX_NAMES]]
     for entry in entries:
         indices = [entry.indices[name] for name in INDEX_NAMES]
         cells = ["" if np.isnan(value) else repr(float(value)) for value in indices]
-        lines.writerow([entry.subject, *asdict(entry.counts).values(), *cells])
+        lines.append([entry.subject, *astuple(entry.counts), *cells])
+    return format_csv(lines)
+
+
+def format_csv(lines: Iterable[Iterable[Any]]) -> bytes:
+    """These lines as a file of comma-separated values."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(lines)
     return buffer.getvalue().encode()

@@ -7,27 +7,12 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
 import numpy as np
 
 from cida.experiments.sleep.recording_errors import RecordingError
 from cida.io.files import write_atomically
-
-__all__ = [
-    "AWAKE",
-    "DEEP",
-    "EPOCH_SECONDS",
-    "LIGHT",
-    "REM",
-    "STAGE_CLASSES",
-    "UNSCORED",
-    "read_stages",
-    "write_stages",
-]
-
-Array = np.ndarray[Any, Any]
 
 AWAKE, LIGHT, DEEP, REM = range(4)
 STAGE_CLASSES = ("awake", "light", "deep", "rem")
@@ -48,57 +33,58 @@ NSRR_STAGES = {
     9: ("Unscored|9", UNSCORED),
 }
 
+ANNOTATION = """<?xml version="1.0" encoding="UTF-8" standalone="no"?>
+<PSGAnnotation>
+<SoftwareVersion>cida</SoftwareVersion>
+<EpochLength>{}</EpochLength>
+<ScoredEvents>
+{}</ScoredEvents>
+</PSGAnnotation>
+"""
+EVENT = """<ScoredEvent>
+<EventType>Stages|Stages</EventType>
+<EventConcept>{}</EventConcept>
+<Start>{:.1f}</Start>
+<Duration>{:.1f}</Duration>
+</ScoredEvent>
+"""
 
-def read_stages(path: str | os.PathLike[str]) -> Array:
+
+def read_stages(path: str | os.PathLike[str]) -> np.ndarray:
     """The class of each epoch of 30 s, int8; UNSCORED where no stage was scored."""
     events = list(_read_stage_events(Path(path)))
     length = max((first + count for first, count, _ in events), default=0)
     if length == 0:
-        raise RecordingError(path, "no sleep stage is in it; download the NSRR annotation again.")
+        raise RecordingError(path, "it has no sleep stage; download the NSRR annotation again.")
     if length > MAX_EPOCHS:
-        raise RecordingError(path, f"its stages last {length / 120:.0f} hours; that is no night.")
+        hours = length / 120
+        raise RecordingError(path, f"its stages last {hours:.0f} hours; that is not a night.")
     stages = np.full(length, UNSCORED, np.int8)
     is_taken = np.zeros(length, bool)
     for first, count, stage in events:
         span = slice(first, first + count)
         if is_taken[span].any():
             start = first * EPOCH_SECONDS
-            raise RecordingError(path, f"the stage at {start} s overlaps another; leave one.")
+            raise RecordingError(path, f"the stage at {start} s overlaps another; keep one.")
         is_taken[span] = True
         stages[span] = stage
     return stages
 
 
-def write_stages(path: str | os.PathLike[str], numbers: Sequence[int] | Array) -> None:
+def write_stages(path: str | os.PathLike[str], numbers: Sequence[int] | np.ndarray) -> None:
     """NSRR's annotation file of a night: the stage's number (0 to 6, or 9) of each epoch."""
     numbers = [int(number) for number in numbers]
     unknown_numbers = sorted(set(numbers) - set(NSRR_STAGES))
     if unknown_numbers or not numbers:
         problem = f"has {unknown_numbers[0]}" if unknown_numbers else "is empty"
-        raise ValueError(
-            f"numbers {problem}; give a stage of {sorted(NSRR_STAGES)} for each epoch."
-        )
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8" standalone="no"?>',
-        "<PSGAnnotation>",
-        "<SoftwareVersion>cida</SoftwareVersion>",
-        f"<EpochLength>{EPOCH_SECONDS}</EpochLength>",
-        "<ScoredEvents>",
-    ]
-    first = 0
+        known = sorted(NSRR_STAGES)
+        raise ValueError(f"numbers {problem}; give a stage of {known} for each epoch.")
+    events, start = "", 0
     for number, run in groupby(numbers):
-        count = len(list(run))
-        lines += [
-            "<ScoredEvent>",
-            "<EventType>Stages|Stages</EventType>",
-            f"<EventConcept>{NSRR_STAGES[number][0]}</EventConcept>",
-            f"<Start>{first * EPOCH_SECONDS:.1f}</Start>",
-            f"<Duration>{count * EPOCH_SECONDS:.1f}</Duration>",
-            "</ScoredEvent>",
-        ]
-        first += count
-    lines += ["</ScoredEvents>", "</PSGAnnotation>", ""]
-    write_atomically(path, "\n".join(lines).encode())
+        seconds = EPOCH_SECONDS * len(list(run))
+        events += EVENT.format(NSRR_STAGES[number][0], start, seconds)
+        start += seconds
+    write_atomically(path, ANNOTATION.format(EPOCH_SECONDS, events).encode())
 
 
 def _read_stage_events(path: Path) -> Iterator[tuple[int, int, int]]:
@@ -106,8 +92,12 @@ def _read_stage_events(path: Path) -> Iterator[tuple[int, int, int]]:
     for event in _parse_xml(path).iter("ScoredEvent"):
         if (event.findtext("EventType") or "").strip() == "Stages|Stages":
             concept = (event.findtext("EventConcept") or "").strip()
+            number = concept.rpartition("|")[2]
+            if not number.isdecimal() or int(number) not in NSRR_STAGES:
+                known = ", ".join(name for name, _ in NSRR_STAGES.values())
+                raise RecordingError(path, f"{concept!r} is not a stage; known stages are {known}.")
             first, count = (_parse_epochs(path, event, what) for what in ("Start", "Duration"))
-            yield first, count, _stage_class(path, concept)
+            yield first, count, NSRR_STAGES[int(number)][1]
 
 
 def _parse_xml(path: Path) -> Element:
@@ -119,16 +109,8 @@ def _parse_xml(path: Path) -> Element:
     except DefusedXmlException:
         raise RecordingError(path, "it declares XML entities, which no annotation needs.") from None
     except (ParseError, ValueError, LookupError) as error:
-        raise RecordingError(path, f"it is no XML ({error}); download it again.") from None
+        raise RecordingError(path, f"it is not XML ({error}); download it again.") from None
     return root
-
-
-def _stage_class(path: Path, concept: str) -> int:
-    number = concept.rpartition("|")[2]
-    if not number.isdecimal() or int(number) not in NSRR_STAGES:
-        stage_names = ", ".join(name for name, _ in NSRR_STAGES.values())
-        raise RecordingError(path, f"{concept!r} is no stage; known are {stage_names}.")
-    return NSRR_STAGES[int(number)][1]
 
 
 def _parse_epochs(path: Path, event: Element, tag: str) -> int:
@@ -139,7 +121,6 @@ def _parse_epochs(path: Path, event: Element, tag: str) -> int:
     except ValueError:
         seconds = math.nan
     if not (0 <= seconds < math.inf) or seconds % EPOCH_SECONDS:
-        raise RecordingError(
-            path, f"a stage has {tag} {text!r}; it must be a multiple of {EPOCH_SECONDS} seconds."
-        )
+        rule = f"it must be a multiple of {EPOCH_SECONDS} seconds"
+        raise RecordingError(path, f"a stage has {tag} {text!r}; {rule}.")
     return int(seconds) // EPOCH_SECONDS

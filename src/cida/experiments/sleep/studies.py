@@ -9,35 +9,6 @@ from pathlib import Path
 
 from cida.io.json_decode import decode, parse_json
 
-__all__ = [
-    "BELT_ALIASES",
-    "INDEX_NAMES",
-    "SIMULATED_COHORTS",
-    "SIMULATED_MARKER",
-    "STUDIES",
-    "CohortSpec",
-    "Recording",
-    "Study",
-    "is_simulated",
-    "normalize_label",
-    "strip_leading_zeros",
-]
-
-# The 11 domain indices of the paper (its supplement, "Experiment on the Healthcare Datasets").
-INDEX_NAMES = (
-    "age",
-    "heart_rate",
-    "gender",
-    "physical_functioning",
-    "role_physical",
-    "general_health",
-    "role_emotional",
-    "vitality",
-    "mental_health",
-    "social_functioning",
-    "bodily_pain",
-)
-
 # Left in the root by the simulator, so that nobody takes its people for patients.
 SIMULATED_MARKER = "SIMULATED.txt"
 
@@ -73,11 +44,8 @@ class Study:
 
     def recording_paths(self, root: str | Path, number: int) -> Recording:
         """Where the files of this subject belong, whether they are there or not."""
-        edf, annotation = (
-            self.edf_pattern.format(id=number),
-            self.annotation_pattern.format(id=number),
-        )
-        return Recording(str(number), Path(root, edf), Path(root, annotation))
+        patterns = (self.edf_pattern, self.annotation_pattern)
+        return Recording(str(number), *(Path(root, name.format(id=number)) for name in patterns))
 
     def find_recordings(self, root: str | Path) -> list[Recording]:
         """Every EDF file with the annotation that belongs to it, in order of the subject's number.
@@ -94,16 +62,14 @@ class Study:
                 continue
             number = int(match[1])
             if number in recording_by_number:
-                raise ValueError(
-                    f"root has subject {number} twice: {recording_by_number[number].edf} and {edf}."
-                )
+                first = recording_by_number[number].edf
+                raise ValueError(f"root has subject {number} twice: {first} and {edf}.")
             annotation = root / ID_PLACEHOLDER.sub(match[1], self.annotation_pattern)
             recording_by_number[number] = Recording(str(number), edf, annotation)
         if not recording_by_number:
             raise ValueError(
-                f"root is {root}, which has no {ID_PLACEHOLDER.sub('*', self.edf_pattern)}; "
-                "point it at the folder "
-                f"of {self.title} that NSRR's polysomnography/ and datasets/ are in."
+                f"root is {root}, which has no {ID_PLACEHOLDER.sub('*', self.edf_pattern)}; give "
+                f"the folder of {self.title} that has NSRR's polysomnography/ and datasets/."
             )
         return [recording_by_number[number] for number in sorted(recording_by_number)]
 
@@ -113,12 +79,9 @@ class Study:
         if not table_paths:
             raise ValueError(
                 f"root is {root}, which has no {self.table_pattern}; download the table of "
-                f"{self.title} "
-                f"with the age of its subjects too."
+                f"{self.title} with the age of its subjects too."
             )
-        return max(
-            table_paths, key=lambda path: [int(part) for part in re.findall(r"\d+", path.stem)]
-        )
+        return max(table_paths, key=lambda path: [*map(int, re.findall(r"\d+", path.stem))])
 
 
 @dataclass(frozen=True)
@@ -158,11 +121,14 @@ def normalize_label(label: str) -> str:
 def _check_study_folder(root: str | Path) -> Path:
     root = Path(root).expanduser()
     if not root.is_dir():
-        raise ValueError(f"root is {root}, which is no folder; point it at a study from NSRR.")
+        raise ValueError(f"root is {root}, which is not a folder; give that of a study from NSRR.")
     return root
 
 
 _CONTENT = parse_json(Path(__file__).with_name("studies.json").read_bytes())
+
+# The 11 domain indices of the paper (its supplement, "Experiment on the Healthcare Datasets").
+INDEX_NAMES: tuple[str, ...] = decode(tuple[str, ...], _CONTENT["index_names"], "index_names")
 
 # In order of preference: the chest moves less when a sleeper turns than the belly does.
 BELT_ALIASES: tuple[str, ...] = decode(tuple[str, ...], _CONTENT["belt_aliases"], "belt_aliases")
@@ -173,6 +139,5 @@ STUDIES: dict[str, Study] = decode(dict[str, Study], _CONTENT["studies"], "studi
 
 # Ranges as in section 5.4 of the paper, shapes after its histograms: SHHS in middle age, MESA a
 # little older, SOF women of about eighty.
-SIMULATED_COHORTS: dict[str, CohortSpec] = decode(
-    dict[str, CohortSpec], _CONTENT["simulated_cohorts"], "simulated_cohorts"
-)
+Cohorts = dict[str, CohortSpec]
+SIMULATED_COHORTS: Cohorts = decode(Cohorts, _CONTENT["simulated_cohorts"], "simulated_cohorts")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from cida.datasets import (
     IndexedData,
@@ -23,39 +20,11 @@ from cida.datasets import (
     make_sine,
 )
 from cida.datasets.ladder import SWITCH_POINTS_BY_MOMENT
-from cida.experiments.spec import MethodSettings, Preset, TaskSpec
+from cida.experiments.folder_files import load_recipes
+from cida.experiments.spec import TaskSpec
 from cida.experiments.task_data import DependenceTaskData
 
-__all__ = ["RESTART_TASKS", "SYNTHETIC_TASKS"]
-
-Array = np.ndarray[Any, Any]
-
-
-def _make_draw(
-    make_data: Callable[..., IndexedData], task: str, regression: bool
-) -> Callable[[int, str], DependenceTaskData]:
-    return lambda seed, protocol: DependenceTaskData(make_data(seed=seed), task, regression)
-
-
-SYNTHETIC_PROTOCOLS = {"points": "all rows are trained on, the target's without labels, and scored"}
-
-# The game alone, as it is without the choices that the default makes.
-_GAME_ONLY: MethodSettings = {"coordinates": "raw", "steps": 2000}
-SYNTHETIC_METHOD_SETTINGS: dict[str, MethodSettings] = {
-    "source-only": {"coordinates": "raw"},
-    "histogram": _GAME_ONLY,
-    "given-prediction": _GAME_ONLY,
-    "distance-correlation": _GAME_ONLY,
-    "oracle": {"coordinates": "learned"},
-}
-SYNTHETIC_METHODS = (
-    "source-only",
-    "histogram",
-    "given-prediction",
-    "distance-correlation",
-    "default",
-    "oracle",
-)
+RECIPES = load_recipes(__package__)
 
 
 def _synthetic_task(
@@ -64,21 +33,15 @@ def _synthetic_task(
     make_data: Callable[..., IndexedData],
     regression: bool = False,
     experiment: str = "worlds",
-    methods: Sequence[str] = SYNTHETIC_METHODS,
+    methods: Sequence[str] = RECIPES.methods,
 ) -> TaskSpec:
     name = f"{experiment}/{task}"
-    return TaskSpec(
-        name=name,
-        draw_data=_make_draw(make_data, name, regression),
-        methods=methods,
-        presets={"best": Preset({}, SYNTHETIC_METHOD_SETTINGS, protocol="points")},
-        protocols=SYNTHETIC_PROTOCOLS,
-        n_histogram_bins=30,
-        domain_classes=30,
-        n_cua_stages=20,
-        title=title,
-        regression=regression,
-    )
+
+    def draw(seed: int, protocol: str) -> DependenceTaskData:
+        return DependenceTaskData(make_data(seed=seed), name, regression)
+
+    presets, protocols = RECIPES.presets, RECIPES.protocols
+    return TaskSpec(name, draw, methods, presets, protocols, title=title, regression=regression)
 
 
 SYNTHETIC_TASKS = (
@@ -96,14 +59,9 @@ SYNTHETIC_TASKS = (
     _synthetic_task("noise-index", "Noise for an index", make_noise_index),
     _synthetic_task("shifting-labels", "Shifting labels", make_shifting_labels),
     _synthetic_task(
-        "drifting-regression", "Drifting regression (R²)", make_drifting_regression, regression=True
+        "drifting-regression", "Drifting regression (R²)", make_drifting_regression, True
     ),
 )
-
-
-def _fixed_draw(make_data: Callable[..., IndexedData]) -> Callable[..., IndexedData]:
-    """The same points whatever the seed, which then is that of the game alone."""
-    return lambda seed: make_data(seed=0)
 
 
 # One game against the best of four, on points of each seed's own and on points that all share.
@@ -112,7 +70,7 @@ RESTART_TASKS = tuple(
     for task, title, make in (
         ("circle", "Circle", make_circle),
         ("sine", "Sine", make_sine),
-        ("circle-one-draw", "Circle, one draw of points", _fixed_draw(make_circle)),
-        ("sine-one-draw", "Sine, one draw of points", _fixed_draw(make_sine)),
+        ("circle-one-draw", "Circle, one draw of points", lambda seed: make_circle(seed=0)),
+        ("sine-one-draw", "Sine, one draw of points", lambda seed: make_sine(seed=0)),
     )
 )

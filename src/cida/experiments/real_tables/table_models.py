@@ -1,11 +1,12 @@
-"""Models of scikit-learn as methods of a table: what a user would take otherwise."""
+"""Models of real tables: our encoders as plain values, and what a user would take otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -13,18 +14,74 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from torch import nn
 
 from cida.coordinates import IndexWindows
 from cida.data import IndexedDataset
-from cida.experiments.real_tables.table_encoders import TableNetworks
+from cida.experiments.fetch import RemoteDataset
+from cida.experiments.real_tables import table_data
 from cida.experiments.spec import Recipe
 from cida.methods import Role
+from cida.networks import TabularEncoder
 from cida.spaces import Space
-from cida.training import Callback, Event
+from cida.training import Callback, Event, seeded
 
-__all__ = ["ScikitModel", "ScikitRecipe"]
+if TYPE_CHECKING:  # pyarrow, which only tables need
+    from cida.tables import Schema
 
-Array = np.ndarray[Any, Any]
+
+REAL_TABLES: Mapping[str, tuple[RemoteDataset, Callable[[], table_data.IndexedTable]]] = {
+    "nhanes": (table_data.NHANES_DATASET, table_data.fetch_nhanes),
+    "king-county": (table_data.KING_COUNTY_DATASET, table_data.fetch_king_county),
+    "support2": (table_data.SUPPORT2_DATASET, table_data.fetch_support2),
+}
+
+
+@dataclass(frozen=True)
+class EncodedDataset:
+    """A data set as an encoder sees it, and the schema that says what its columns are."""
+
+    x: np.ndarray
+    y: np.ndarray
+    u: np.ndarray
+    schema: Schema
+
+
+@cache
+def load_encoded_dataset(name: str) -> EncodedDataset:
+    """The data set of this name, its columns scaled and coded as those of a user's own table."""
+    from cida.tables import encode_columns
+
+    data = REAL_TABLES[name][1]()
+    x, schema = encode_columns(data.columns)
+    return EncodedDataset(x, data.y, data.u, schema)
+
+
+@dataclass(frozen=True)
+class TableNetworks:
+    """A `TabularEncoder` for the columns of a data set; with no ``window`` u is not seen."""
+
+    dataset_name: str
+    use_windows: bool = True
+    hidden: tuple[int, ...] = (64,)
+
+    @property
+    def schema(self) -> Schema:
+        """What the columns are."""
+        return load_encoded_dataset(self.dataset_name).schema
+
+    def encoder(self, space: Space, seed: int) -> nn.Module:
+        """The encoder for an index in this space, its weights drawn with the seed."""
+        schema = self.schema
+        with seeded(seed):
+            return TabularEncoder(
+                schema.n_numeric,
+                schema.missing_indicators,
+                schema.category_sizes,
+                space.embedding_width,
+                self.hidden,
+                window=self.use_windows,
+            )
 
 
 @dataclass(frozen=True)
@@ -57,10 +114,8 @@ class ScikitModel:
         self.history_: list[Event] = []
         self.windows: IndexWindows | None = None
         self.space: Space = recipe.settings["space"]
-        networks = recipe.networks
-        assert isinstance(networks, TableNetworks)
-        self.schema = networks.schema
-        self.model = self._build_boosting(seed) if recipe.boosting else self._build_linear()
+        self.schema: Schema = recipe.networks.schema
+        self.model = self._build_model(seed)
 
     def get_params(self, deep: bool = False) -> dict[str, Any]:
         return {}
@@ -77,25 +132,18 @@ class ScikitModel:
         self.model.fit(features, dataset.y[source_rows].reshape(-1).numpy())
         return self
 
-    def predict(self, X: Array, domain_index: Array) -> Array:
+    def predict(self, X: np.ndarray, domain_index: np.ndarray) -> np.ndarray:
         features = self._build_features(torch.from_numpy(X), torch.from_numpy(domain_index))
-        predicted: Array = self.model.predict(features)
-        return predicted
+        return np.asarray(self.model.predict(features))
 
-    def _build_boosting(self, seed: int) -> Any:
-        estimator_class = (
-            HistGradientBoostingRegressor
-            if self.recipe.regression
-            else HistGradientBoostingClassifier
-        )
-        width, n_categorical = self.schema.width, len(self.schema.category_sizes)
-        return estimator_class(
-            random_state=seed, categorical_features=list(range(width - n_categorical, width))
-        )
-
-    def _build_linear(self) -> Any:
-        model = Ridge() if self.recipe.regression else LogisticRegression(max_iter=1000)
-        return Pipeline([("scale", StandardScaler()), ("model", model)])
+    def _build_model(self, seed: int) -> Any:
+        regression, schema = self.recipe.regression, self.schema
+        if not self.recipe.boosting:
+            model = Ridge() if regression else LogisticRegression(max_iter=1000)
+            return Pipeline([("scale", StandardScaler()), ("model", model)])
+        boosting = HistGradientBoostingRegressor if regression else HistGradientBoostingClassifier
+        categorical = list(range(schema.width - len(schema.category_sizes), schema.width))
+        return boosting(random_state=seed, categorical_features=categorical)
 
     def _numeric_columns(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The numeric columns, and which of their cells are there."""
@@ -104,12 +152,11 @@ class ScikitModel:
         present[:, indicator_columns] = x[:, n_numeric : n_numeric + len(indicator_columns)] < 0.5
         return x[:, :n_numeric], present
 
-    def _build_features(self, x: torch.Tensor, u: torch.Tensor) -> Array:
+    def _build_features(self, x: torch.Tensor, u: torch.Tensor) -> np.ndarray:
         numbers, present = self._numeric_columns(x)
         if self.windows is not None:
-            parts = zip(
-                torch.split(numbers, 4096), torch.split(self.space.embed(u), 4096), strict=True
-            )
+            pair = (numbers, self.space.embed(u))
+            parts = zip(*(torch.split(each, 4096) for each in pair), strict=True)
             numbers = torch.cat([self.windows(a, b.float()) for a, b in parts])
         numbers = numbers.masked_fill(~present, float("nan") if self.recipe.boosting else 0.0)
         other_columns = x[:, self.schema.n_numeric :]
@@ -121,8 +168,6 @@ class ScikitModel:
         """Indicators as they are, a column of 0 and 1 for each category."""
         sizes = self.schema.category_sizes
         first = columns.shape[1] - len(sizes)
-        codes = [
-            torch.nn.functional.one_hot(columns[:, first + k].long(), size)
-            for k, size in enumerate(sizes)
-        ]
+        pairs = zip(columns[:, first:].long().T, sizes, strict=True)
+        codes = [torch.nn.functional.one_hot(column, size) for column, size in pairs]
         return torch.cat([columns[:, :first], *codes], dim=1)

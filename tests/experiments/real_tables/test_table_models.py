@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from cida.coordinates import IndexWindows
-from cida.experiments.real_tables.table_encoders import load_encoded_dataset
+from cida.experiments.real_tables.table_models import load_encoded_dataset
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.runner import run_recipe
 from cida.experiments.spec import build_recipes
