@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 from rich.console import Console
@@ -81,18 +81,30 @@ class ListDatasets:
         """Prints a line for each data set."""
         from cida.experiments.registry import DATASET_BY_NAME  # it imports torch
 
-        if self.json:
-            print_json("data list", datasets=[*map(_dataset_entry, DATASET_BY_NAME.values())])
-            return 0
+        entries = []
         for name, dataset in DATASET_BY_NAME.items():
-            faults = dataset.find_faults()
-            n_files = len(dataset.files)
+            faults, n_files, folder = dataset.find_faults(), len(dataset.files), dataset.folder
+            damaged = {file: fault for file, fault in faults.items() if fault is not None}
+            megabytes = round(sum(item.size for item in dataset.files) / 1e6, 1)
+            entries.append(
+                {
+                    "name": name,
+                    "folder": folder,
+                    "megabytes": megabytes,
+                    "cached": not faults,
+                    "missing": [file for file in faults if file not in damaged],
+                    "damaged": list(damaged),
+                }
+            )
             state = f"{n_files - len(faults)} of {n_files} files in the cache"
             if len(faults) in (0, n_files):
                 state = "not in the cache" if faults else "in the cache"
-            print_lines(console, f"{name}  {state}  {_megabytes(dataset):.1f} MB  {dataset.folder}")
-            for fault in filter(None, faults.values()):
-                print_lines(console, f"{fault}; cida data fetch {name} gets it again.")
+            if not self.json:
+                print_lines(console, f"{name}  {state}  {megabytes:.1f} MB  {folder}")
+                advice = f"cida data fetch {name} gets it again."
+                print_lines(console, *(f"{fault}; {advice}" for fault in damaged.values()))
+        if self.json:
+            print_json("data list", datasets=entries)
         return 0
 
 
@@ -193,11 +205,16 @@ class SimulateSleep:
         n_written = int(bar.tasks[0].completed)
         n_subjects = {root.name: len(STUDIES[root.name].find_recordings(root)) for root in roots}
         counts = ", ".join(f"{count} in {name}" for name, count in n_subjects.items())
+        command = ("cida", "data", "prepare-nsrr", "--study")
+        stores = {root: out / "stores" / root.name for root in roots}
         print_lines(
             console,
             f"simulated people: {counts}; nobody was recorded; {n_written} nights were written now",
             "next, for each study that is wanted:",
-            *(_next_command(root, out / "stores" / root.name) for root in roots),
+            *(
+                shlex.join([*command, root.name, "--root", str(root), "--out", str(store)])
+                for root, store in stores.items()
+            ),
             str(out),
         )
         return 0
@@ -246,29 +263,8 @@ def _parse_columns(pairs: Sequence[str]) -> dict[str, str]:
     return columns
 
 
-def _next_command(root: Path, store: Path) -> str:
-    args = ["cida", "data", "prepare-nsrr", "--study", root.name]
-    return shlex.join([*args, "--root", str(root), "--out", str(store)])
-
-
 def fetch_dataset(dataset: RemoteDataset, console: Console) -> dict[str, str]:
     """Gets what is not there yet, with a bar; returns the source of each file that was got."""
     with progress_bar(console, counts_bytes=True) as bar:
         bar.add_task(dataset.name, total=None)
         return dataset.fetch(partial(_update_bar, bar), partial(print_lines, console))
-
-
-def _dataset_entry(dataset: RemoteDataset) -> dict[str, Any]:
-    faults = dataset.find_faults()
-    return {
-        "name": dataset.name,
-        "folder": dataset.folder,
-        "megabytes": round(_megabytes(dataset), 1),
-        "cached": not faults,
-        "missing": [name for name, fault in faults.items() if fault is None],
-        "damaged": [name for name, fault in faults.items() if fault is not None],
-    }
-
-
-def _megabytes(dataset: RemoteDataset) -> float:
-    return sum(item.size for item in dataset.files) / 1e6

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -78,12 +79,10 @@ def shade_source(axes: Axes, low: float, high: float, **options: Any) -> None:
 
 def add_shared_legend(figure: Figure, panels: Sequence[Axes], location: Any = LEGEND_AT) -> None:
     """One legend for all panels, each label once."""
-    handle_by_label: dict[str, Any] = {}
-    for axes in panels:
-        handles, labels = axes.get_legend_handles_labels()
-        handle_by_label |= dict(zip(labels, handles, strict=True))
-    handles, labels = list(handle_by_label.values()), list(handle_by_label)
-    figure.legend(handles, labels, loc=location, ncols=len(labels), frameon=False)
+    pairs = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
+    handles = {label: handle for handle, label in chain(*pairs)}
+    options: dict[str, Any] = {"loc": location, "ncols": len(handles), "frameon": False}
+    figure.legend(list(handles.values()), list(handles), **options)
 
 
 def mean_score_by_bin(results: Results) -> tuple[list[float], list[float]]:

@@ -69,16 +69,12 @@ class Job:
     def find_finished_result(self) -> RunResult | None:
         """What an earlier run of the very same task found, if it came to its end."""
         result = load_finished_result(self.folder, self.recipe, self.task_data, self.seed)
-        return result if result is None or self._has_expected_score() else None
-
-    def _has_expected_score(self) -> bool:
-        """Whether what is to be expected was told, where that is asked for and can be."""
-        if not self.with_expected_score or not self.recipe.has_expected_score:
-            return True
-        try:
-            return bool(load_snapshot(self.folder / SNAPSHOT_FILE).expected)
+        if not (self.with_expected_score and self.recipe.has_expected_score):
+            return result
+        try:  # what is to be expected has to be told, too
+            return result if load_snapshot(self.folder / SNAPSHOT_FILE).expected else None
         except (OSError, ModelFileError):
-            return False
+            return None
 
     def run(self) -> RunResult:
         """Makes the run."""

@@ -49,7 +49,8 @@ class ReproduceRun(Reproduce):
         completed = [ended for ended in job_results if ended.result is not None]
         failures = {e.job.label: e.failure for e in job_results if e.result is None}
         if completed:
-            self._publish(completed, console)
+            facts = (self._experiment, self.preset, self._protocol, self._command(), self.folder)
+            Publisher(*facts, self.figures, completed).publish(console)
         for label, failure in failures.items():
             console.print(f"{label} failed: {failure}", style="red")
         if self.json:
@@ -82,10 +83,6 @@ class ReproduceRun(Reproduce):
     @property
     def _machine(self) -> ComputeConfig:
         return ComputeConfig(self.device, self.precision, self.compile)
-
-    def _publish(self, job_results: Sequence[JobResult], console: Console) -> None:
-        facts = (self._experiment, self.preset, self._protocol, self._command(), self.folder)
-        Publisher(*facts, self.figures, job_results).publish(console)
 
     def _check(self) -> None:
         check_name("NAME", self.name, EXPERIMENTS)

@@ -57,7 +57,10 @@ def plot_toy_predictions(data: IndexedData, runs: Runs) -> Figure:
         title = f"{run.recipe.title}: {100 * run.result.target_score:.1f} %"
         _draw_class_panel(data, predictions[run.recipe.method], ax, title)
         if run.recipe.method in svms:
-            _draw_boundary(svms[run.recipe.method], ax)
+            limits = (ax.get_xlim(), ax.get_ylim())
+            grid = np.stack(np.meshgrid(*(np.linspace(*ends, 160) for ends in limits)))
+            height = svms[run.recipe.method].decision_function(grid.reshape(2, -1).T)
+            ax.contour(*grid, height.reshape(160, 160), [0.0], colors="black", linewidths=1.3)
     return figure
 
 
@@ -83,13 +86,6 @@ def _draw_frame(data: IndexedData, ax: Axes, title: str) -> None:
     lower, upper = data.x.min(0) - 0.25, data.x.max(0) + 0.25
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]), xticks=[], yticks=[])
     ax.set_title(title, fontsize=9)
-
-
-def _draw_boundary(svm: SVC, ax: Axes) -> None:
-    grid_x, grid_y = np.meshgrid(np.linspace(*ax.get_xlim(), 160), np.linspace(*ax.get_ylim(), 160))
-    decision = svm.decision_function(np.stack([grid_x.ravel(), grid_y.ravel()], axis=1))
-    decision = decision.reshape(grid_x.shape)
-    ax.contour(grid_x, grid_y, decision, [0.0], colors="black", linewidths=1.3)
 
 
 def plot_toy_accuracy(data: IndexedData, runs: Runs) -> Figure:

@@ -34,16 +34,12 @@ def _toy_task(name: str, make_data: DataMaker, n_domains: int, n_target_domains:
     best = RECIPES.presets["best"]
     # Label smoothing for the two that take each domain for a class of its own.
     head = {"discriminator": Histogram(bins=n_domains, kernel=0, smoothing=0.05)}
-    method_settings = {"dann": head, "cdann": head, **best.method_settings}
+    best = replace(best, method_settings={"dann": head, "cdann": head, **best.method_settings})
+    presets = {"best": best, "paper": RECIPES.presets["paper"]}
     return TaskSpec(
-        name=name,
-        draw_data=partial(_draw_toy_data, make_data),
-        methods=RECIPES.methods,
-        presets={
-            "best": replace(best, method_settings=method_settings),
-            "paper": RECIPES.presets["paper"],
-        },
-        protocols=RECIPES.protocols,
+        name,
+        partial(_draw_toy_data, make_data),
+        *RECIPES._replace(presets=presets),
         n_histogram_bins=n_domains,
         domain_classes=n_domains,
         n_cua_stages=n_target_domains + 1,  # the source alone comes first

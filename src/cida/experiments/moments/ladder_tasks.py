@@ -32,7 +32,7 @@ from cida.training import seeded
 
 Metrics = dict[str, float]
 MOMENT_HIDDEN = (64, 64)
-N_TRAINING_STEPS = 1000
+DISCRIMINATOR_TRAINING_STEPS = 1000
 N_SHORTCUT_VALUES, N_INDEX_VALUES = 25, 300  # values of x0 and of u in an exact rung
 
 
@@ -136,8 +136,8 @@ def dependence_start_metrics(kind: type[DependencePenalty], rung: str, seed: int
 def _train_discriminator(discriminator: Discriminator, value: Callable[[], Tensor]) -> None:
     """Trains D on all there is at once, at a rate that falls to nothing."""
     optimizer = torch.optim.Adam(discriminator.parameters(), fused=True)
-    schedule = OneCycleLR(optimizer, 5e-3, total_steps=N_TRAINING_STEPS)
-    for _ in range(N_TRAINING_STEPS):
+    schedule = OneCycleLR(optimizer, 5e-3, total_steps=DISCRIMINATOR_TRAINING_STEPS)
+    for _ in range(DISCRIMINATOR_TRAINING_STEPS):
         optimizer.zero_grad()
         value().backward()  # type: ignore[no-untyped-call]
         optimizer.step()

@@ -172,11 +172,9 @@ def _table_task(name: str, title: str, index_width: int, table_task: TableTask) 
         complete_recipes={recipe.method: recipe for recipe in scikit_recipes},
     )
     return TaskSpec(
-        name=name,
-        draw_data=partial(_draw_table, name, table_task),
-        methods=RECIPES.methods,
-        presets={"best": preset},
-        protocols=RECIPES.protocols,
+        name,
+        partial(_draw_table, name, table_task),
+        *RECIPES._replace(presets={"best": preset}),
         n_histogram_bins=20,
         domain_classes=20,
         download=REAL_TABLES[data][0],

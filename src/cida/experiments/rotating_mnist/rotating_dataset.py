@@ -80,18 +80,13 @@ def make_fresh_angle_dataset(digits: Digits, seed: int, oracle: bool = False) ->
     """
     order = torch.randperm(len(digits), generator=torch.Generator().manual_seed(seed))
     half = len(digits) // 2
-    which_s, u_s, labelled_s = _draw_interval_angles(order[:half], range(1), seed)
-    which_t, u_t, labelled_t = _draw_interval_angles(order[half:], range(1, N_INTERVALS), seed + 1)
-    cell = (u_t / CELL_DEGREES).floor() * CELL_DEGREES
-    labelled = torch.cat([labelled_s, labelled_t])
-    return RotatingDataset(
-        digits,
-        torch.cat([which_s, which_t]),
-        torch.cat([u_s, u_t]),
-        torch.cat([torch.zeros_like(u_s), cell]),
-        torch.cat([torch.full_like(u_s, INTERVAL_DEGREES), cell + CELL_DEGREES]),
-        labelled | oracle,
-    )
+    source = _draw_interval_angles(order[:half], range(1), seed)
+    target = _draw_interval_angles(order[half:], range(1, N_INTERVALS), seed + 1)
+    which, u, is_source = (torch.cat(pair) for pair in zip(source, target, strict=True))
+    cell = (u / CELL_DEGREES).floor() * CELL_DEGREES
+    low = torch.where(is_source, 0.0, cell)
+    high = torch.where(is_source, INTERVAL_DEGREES, cell + CELL_DEGREES)
+    return RotatingDataset(digits, which, u, low, high, is_source | oracle)
 
 
 def _draw_interval_angles(image_index: Tensor, intervals: range, seed: int) -> tuple[Tensor, ...]:

@@ -218,11 +218,9 @@ def _rotating_task(
     download: RemoteDataset | None = None,
 ) -> TaskSpec:
     return TaskSpec(
-        name=name,
-        draw_data=partial(_draw_digits, name, load, n_development),
-        methods=RECIPES.methods,
-        presets=presets,
-        protocols=RECIPES.protocols,
+        name,
+        partial(_draw_digits, name, load, n_development),
+        *RECIPES._replace(presets=presets),
         n_histogram_bins=36,
         domain_classes=tuple(INTERVAL_DEGREES * (k + 0.5) for k in range(N_INTERVALS)),
         n_cua_stages=N_INTERVALS - 1,  # each adds 45 degrees, on a line or on the circle

@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from cida import CidaWarning
+from cida.cli.console import print_lines
 from cida.errors import did_you_mean_file
 from cida.estimators import CIDAClassifier
 from cida.estimators.model_file import load
@@ -44,11 +45,20 @@ def predict_recording(
         hint = did_you_mean_file(data, {".edf"})
         raise ValueError(f"DATA is {data}, which is no file; {hint}give an EDF recording.")
     rows, has_signal = read_signal(data, channel)
-    probabilities = _predict_probabilities(model, rows, index, console)
+    u = np.tile(np.array(index), (len(rows), 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CidaWarning)
+        probabilities = model.predict_proba(rows[:, None], domain_index=u)
+    print_lines(console, *dict.fromkeys(str(one.message) for one in caught), style="yellow")
+    names = (*STAGE_CLASSES, NO_SIGNAL)
     classes = np.where(has_signal, probabilities.argmax(1), len(STAGE_CLASSES))
-    write_atomically(out, _render_stages_csv(classes, probabilities))
-    counts = np.bincount(classes, minlength=len(STAGE_CLASSES) + 1)
-    shares = dict(zip((*STAGE_CLASSES, NO_SIGNAL), (counts / len(classes)).tolist(), strict=True))
+    lines: list[list[Any]] = [["start_seconds", "stage", *STAGE_CLASSES]]
+    for number, (stage, row) in enumerate(zip(classes, probabilities, strict=True)):
+        cells = [f"{probability:.4f}" if has_signal[number] else "" for probability in row]
+        lines.append([number * SEGMENT_SECONDS, names[stage], *cells])
+    write_atomically(out, format_csv(lines))
+    counts = np.bincount(classes, minlength=len(names))
+    shares = dict(zip(names, (counts / len(classes)).tolist(), strict=True))
     for name, share in shares.items():
         if share:
             console.print(f"{name:<10} {share:6.1%}", highlight=False)
@@ -71,24 +81,3 @@ def load_sleep_model(folder: Path) -> CIDAClassifier:
         )
     model: CIDAClassifier = load(folder)
     return model
-
-
-def _predict_probabilities(
-    model: CIDAClassifier, rows: np.ndarray, index: Sequence[float], console: Console
-) -> np.ndarray:
-    domain_index = np.tile(np.array(index), (len(rows), 1))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", CidaWarning)
-        probabilities: np.ndarray = model.predict_proba(rows[:, None], domain_index=domain_index)
-    for sentence in dict.fromkeys(str(one.message) for one in caught):
-        console.print(sentence, soft_wrap=True, style="yellow", highlight=False)
-    return probabilities
-
-
-def _render_stages_csv(classes: np.ndarray, probabilities: np.ndarray) -> bytes:
-    lines: list[list[Any]] = [["start_seconds", "stage", *STAGE_CLASSES]]
-    for number, (stage, row) in enumerate(zip(classes, probabilities, strict=True)):
-        has_signal = stage < len(STAGE_CLASSES)
-        cells = [f"{probability:.4f}" if has_signal else "" for probability in row]
-        lines.append([number * SEGMENT_SECONDS, (*STAGE_CLASSES, NO_SIGNAL)[stage], *cells])
-    return format_csv(lines)

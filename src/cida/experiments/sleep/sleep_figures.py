@@ -59,7 +59,10 @@ def plot_accuracy_by_age(data_by_task: SleepTasks, results: Results) -> Figure:
     """The mean accuracy of each method in bins of five years of the target's ages."""
     figure, panels = _make_panels(data_by_task)
     for axes, (name, sample) in zip(panels, data_by_task.items(), strict=True):
-        _shade_source_ages(axes, _subject_ages(sample.source, sample.scored_source))
+        ages = np.unique(_subject_ages(sample.source, sample.scored_source))
+        # The ages that have source people: without a hole of more than a bin.
+        for part in np.split(ages, np.flatnonzero(np.diff(ages) > AGE_BIN_YEARS) + 1):
+            shade_source(axes, part[0], part[-1])
         own_results = [result for result in results if result.task == name]
         plot_method_scores(axes, own_results, METHOD_LINE_STYLES, marker="o", ms=3)
         axes.set_ylabel("accuracy %")
@@ -78,11 +81,3 @@ def _make_panels(data_by_task: SleepTasks) -> tuple[Figure, list[Axes]]:
 
 def _subject_ages(*groups: SubjectGroup) -> np.ndarray[Any, Any]:
     return np.concatenate([part.store.subjects["age"][part.subject_numbers] for part in groups])
-
-
-def _shade_source_ages(axes: Axes, ages: np.ndarray[Any, Any]) -> None:
-    """The ages that have source people: without a hole of more than a bin."""
-    unique_ages = np.unique(ages)
-    edges = np.split(unique_ages, np.flatnonzero(np.diff(unique_ages) > AGE_BIN_YEARS) + 1)
-    for part in edges:
-        shade_source(axes, part[0], part[-1])

@@ -57,16 +57,15 @@ def _sleep_task(
     # A head's loss is a sum over the numbers of u: with more of them each has to count for less.
     share = {"lambda_d": best.settings["lambda_d"] / len(index_names)}
     own = {**best.settings, **space, **share}
+    presets = {
+        "best": replace(best, settings=own, method_networks=SMALL_METHOD_NETWORKS),
+        "paper": replace(paper, settings={**paper.settings, **space}),
+    }
     return TaskSpec(
-        name=name,
+        name,
+        partial(draw_sleep_data, name, source, target, index_names),
+        *RECIPES._replace(presets=presets),
         title=title,
-        draw_data=partial(draw_sleep_data, name, source, target, index_names),
-        methods=RECIPES.methods,
-        presets={
-            "best": replace(best, settings=own, method_networks=SMALL_METHOD_NETWORKS),
-            "paper": replace(paper, settings={**paper.settings, **space}),
-        },
-        protocols=RECIPES.protocols,
         n_histogram_bins=16,
         domain_classes=6,
         n_cua_stages=4,

@@ -88,8 +88,19 @@ def write_stages(path: str | os.PathLike[str], numbers: Sequence[int] | np.ndarr
 
 
 def _read_stage_events(path: Path) -> Iterator[tuple[int, int, int]]:
-    """First epoch, number of epochs and class of each stage event."""
-    for event in _parse_xml(path).iter("ScoredEvent"):
+    """First epoch, number of epochs and class of each stage event.
+
+    XML entities are refused, since a small file could grow into all the memory.
+    """
+    from defusedxml import DefusedXmlException, ElementTree  # of the extra cida[sleep]
+
+    try:
+        root = ElementTree.parse(path).getroot()
+    except DefusedXmlException:
+        raise RecordingError(path, "it declares XML entities, which no annotation needs.") from None
+    except (ParseError, ValueError, LookupError) as error:
+        raise RecordingError(path, f"it is not XML ({error}); download it again.") from None
+    for event in root.iter("ScoredEvent"):
         if (event.findtext("EventType") or "").strip() == "Stages|Stages":
             concept = (event.findtext("EventConcept") or "").strip()
             number = concept.rpartition("|")[2]
@@ -98,19 +109,6 @@ def _read_stage_events(path: Path) -> Iterator[tuple[int, int, int]]:
                 raise RecordingError(path, f"{concept!r} is not a stage; known stages are {known}.")
             first, count = (_parse_epochs(path, event, what) for what in ("Start", "Duration"))
             yield first, count, NSRR_STAGES[int(number)][1]
-
-
-def _parse_xml(path: Path) -> Element:
-    """The root element; entities are refused, since a small file could grow into all the memory."""
-    from defusedxml import DefusedXmlException, ElementTree  # of the extra cida[sleep]
-
-    try:
-        root: Element = ElementTree.parse(path).getroot()
-    except DefusedXmlException:
-        raise RecordingError(path, "it declares XML entities, which no annotation needs.") from None
-    except (ParseError, ValueError, LookupError) as error:
-        raise RecordingError(path, f"it is not XML ({error}); download it again.") from None
-    return root
 
 
 def _parse_epochs(path: Path, event: Element, tag: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from cida.datasets import (
@@ -33,15 +33,15 @@ def _synthetic_task(
     make_data: Callable[..., IndexedData],
     regression: bool = False,
     experiment: str = "worlds",
-    methods: Sequence[str] = RECIPES.methods,
+    methods: tuple[str, ...] = RECIPES.methods,
 ) -> TaskSpec:
     name = f"{experiment}/{task}"
 
     def draw(seed: int, protocol: str) -> DependenceTaskData:
         return DependenceTaskData(make_data(seed=seed), name, regression)
 
-    presets, protocols = RECIPES.presets, RECIPES.protocols
-    return TaskSpec(name, draw, methods, presets, protocols, title=title, regression=regression)
+    recipes = RECIPES._replace(methods=methods)
+    return TaskSpec(name, draw, *recipes, title=title, regression=regression)
 
 
 SYNTHETIC_TASKS = (
