@@ -196,7 +196,7 @@ class SimulateSleep:
 
         out = self.out.expanduser()
         if out.exists() and not out.is_dir():
-            raise ValueError(f"out is {out}, which is no folder; choose another name.")
+            raise ValueError(f"out is {out}, which is not a folder; choose another name.")
         _check_empty_or_resuming(out, self.resume)
         with progress_bar(console) as bar:
             bar.add_task("nights", total=0)

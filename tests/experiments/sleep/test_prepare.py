@@ -274,7 +274,7 @@ def test_wrong_arguments_are_one_sentence(shhs, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="jobs is 0; it must be at least 1"):
         prepare_study(SHHS, root, tmp_path / "out", n_jobs=0)
     (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="which is no folder; choose another name"):
+    with pytest.raises(ValueError, match="which is not a folder; choose another name"):
         prepare_study(SHHS, root, tmp_path / "file")
     monkeypatch.setattr("cida.experiments.sleep.recording_errors.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"needs edfio, .* pip install 'cida\[sleep\]'"):

@@ -95,4 +95,4 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(mesa, tmp_path, capsys, mor
 
 def test_a_wrong_root_is_exit_code_2(tmp_path, capsys):
     assert main(words(tmp_path / "absent", tmp_path / "out")) == 2
-    assert "which is no folder" in capsys.readouterr().err
+    assert "which is not a folder" in capsys.readouterr().err

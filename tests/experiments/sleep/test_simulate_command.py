@@ -101,7 +101,7 @@ def test_a_number_that_is_none_is_exit_code_2(tmp_path):
 def test_a_file_or_a_folder_of_something_else_is_exit_code_2(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(words(tmp_path / "file")) == 2
-    assert "which is no folder; choose another name." in capsys.readouterr().err
+    assert "which is not a folder; choose another name." in capsys.readouterr().err
     (tmp_path / "out/shhs").mkdir(parents=True)
     (tmp_path / "out/shhs/patients.csv").write_text("real")
     assert main(words(tmp_path / "out")) == 2

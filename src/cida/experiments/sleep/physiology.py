@@ -145,7 +145,8 @@ class StageBreathing:
     apnoeas: float
 
 
-BREATHING_BY_STAGE = [StageBreathing(*numbers) for numbers in _NUMBERS["stages"]["breathing"]]
+_BREATHING = enumerate(_NUMBERS["stages"]["breathing"])
+BREATHING_BY_STAGE = {stage: StageBreathing(*numbers) for stage, numbers in _BREATHING}
 
 
 def simulate_belts(
@@ -194,7 +195,7 @@ def _float32_sin(angle: np.ndarray) -> np.ndarray:
 
 
 def _stage_values(field_name: str, stage: np.ndarray) -> np.ndarray:
-    table = np.array([getattr(breathing, field_name) for breathing in BREATHING_BY_STAGE])
+    table = np.array([getattr(breathing, field_name) for breathing in BREATHING_BY_STAGE.values()])
     return np.asarray(table[stage])
 
 

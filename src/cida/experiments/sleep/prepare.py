@@ -138,7 +138,7 @@ def prepare_study(
 
 def _open_old_store(out: Path, settings: StoreSettings) -> SleepStore | None:
     if out.exists() and not out.is_dir():
-        raise ValueError(f"out is {out}, which is no folder; choose another name.")
+        raise ValueError(f"out is {out}, which is not a folder; choose another name.")
     if not (out / "store.json").exists():
         return None
     store = SleepStore.open(out)
