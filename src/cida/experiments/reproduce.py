@@ -93,7 +93,12 @@ class ReproduceRun(Reproduce):
         check_seed(self.first_seed)
         check_checkpoint_seconds(self.checkpoint_seconds)
         if self.tasks is not None:
-            _check_tasks(self.name, self.tasks)
+            choices = [task.task_name for task in self._experiment.tasks]
+            if len(choices) == 1:
+                problem = f"tasks is for experiments that have several; {self.name} is one task"
+                raise ValueError(f"{problem}.")
+            for name in self.tasks or ("",):
+                check_name("tasks", name, choices)
         if self.root is not None and not self._experiment.accepts_root:
             raise ValueError(f"root is for the sleep experiments; {self.name} brings its own data.")
         if self.figures and find_spec("matplotlib") is None:
@@ -161,11 +166,3 @@ class ReproduceRun(Reproduce):
             expected=self.expected,
             **self._machine.non_default_settings(),
         )
-
-
-def _check_tasks(experiment: str, tasks: Sequence[str]) -> None:
-    choices = [benchmark.task_name for benchmark in EXPERIMENTS[experiment].tasks]
-    if len(choices) == 1:
-        raise ValueError(f"tasks is for experiments that have several; {experiment} is one task.")
-    for name in tasks or ("",):
-        check_name("tasks", name, choices)

@@ -83,8 +83,8 @@ class LadderDistribution:
         side = shortcut_side(u, rung)
         shortcut = np.where(side == 0, x[:, 1:].prod(axis=1)[:, None], side)
         probability = norm.pdf(x[:, :1], shortcut, SHORTCUT_NOISE)
-        parts = (x, u[:, None], probability / probability.sum())
-        return cls(torch.from_numpy(x).float(), *map(torch.from_numpy, parts[1:]))
+        parts = (u[:, None], probability / probability.sum())
+        return cls(torch.from_numpy(x).float(), *map(torch.from_numpy, parts))
 
     def marginal_over_switches(self) -> tuple[Tensor, Tensor]:
         """The distinct values of x0, and the chance of each with each place."""

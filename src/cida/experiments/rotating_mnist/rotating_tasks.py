@@ -125,7 +125,7 @@ class RotatingTaskData(DatasetTaskData):
 
 
 @cache
-def _load_mnist_digits() -> tuple[Digits, Digits, Digits]:
+def _load_mnist() -> tuple[Digits, Digits, Digits]:
     """What the paper trains and scores on, and what the clean protocol trains on and scores."""
     train, test = (
         Digits(torch.from_numpy(images)[:, None], torch.from_numpy(labels))
@@ -230,8 +230,6 @@ def _rotating_task(
 
 
 MNIST_PRESETS = {name: preset for name, preset in RECIPES.presets.items() if name != "digits"}
-ROTATING_MNIST = _rotating_task(
-    "rotating-mnist", _load_mnist_digits, 10_000, MNIST_PRESETS, MNIST_DATASET
-)
+ROTATING_MNIST = _rotating_task("rotating-mnist", _load_mnist, 10_000, MNIST_PRESETS, MNIST_DATASET)
 DIGITS_PRESETS = {"best": RECIPES.presets["digits"]}
 ROTATING_DIGITS = _rotating_task("rotating-digits", _load_padded_digits, 300, DIGITS_PRESETS)

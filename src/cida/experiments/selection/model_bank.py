@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,19 +35,6 @@ DataMaker = Callable[..., IndexedData]
 LEAVE_RANGE_OUT = "leave-range-out"
 HELD_OUT_EVERY = 10  # one source row in so many is not trained on, for validators that ask for such
 N_SELECTION_BINS = 20
-
-
-class SelectableTaskData(Protocol):
-    """Data of another experiment's task, as a bank of runs needs them."""
-
-    name: str
-    space: Space
-
-    def training_dataset(self) -> IndexedDataset:
-        """What is trained on."""
-
-    def scored_target(self) -> ScoredRows:
-        """The target rows that are scored."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +125,8 @@ def _draw_generated(
 
 
 def _draw_from_task(other: TaskSpec, task: str, seed: int, protocol: str) -> SelectionTaskData:
-    data: SelectableTaskData = other.draw_data(seed, protocol)  # type: ignore[assignment]
+    """Of another experiment, whose data know their training set, space and scored target rows."""
+    data: Any = other.draw_data(seed, protocol)
     dataset = data.training_dataset()
     space = data.space.fit(dataset.u)
     return SelectionTaskData(data.name, task, dataset, space, data.scored_target())
