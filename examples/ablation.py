@@ -92,7 +92,7 @@ STEADY = build_recipes(TASK_SPECS["rotating-mnist"], "steady")["histogram"]
 def sleep_changes(task: str) -> dict[str, Recipe]:
     """What the norms along u do, what the game does, and what both do together."""
     found = build_recipes(TASK_SPECS[task], "best")
-    best, plain = found["pcida"], replace(found["pcida"].networks, follow=False)
+    best, plain = found["pcida"], replace(found["pcida"].networks, norm_follows_index=False)
     return {
         "PCIDA": best,
         "no game (lambda_d = 0)": best.with_settings(lambda_d=0.0),
@@ -108,7 +108,7 @@ def table_changes(task: str) -> dict[str, Recipe]:
     """What windows, nearness, decay and the game do."""
     found = build_recipes(TASK_SPECS[task], "best")
     best = found["histogram"]
-    no_windows = replace(best, networks=replace(best.networks, window=False))
+    no_windows = replace(best, networks=replace(best.networks, use_windows=False))
     return {
         "histogram head": best,
         "no game (lambda_d = 0)": best.with_settings(lambda_d=0.0),
@@ -147,7 +147,7 @@ def world_changes(task: str) -> dict[str, Recipe]:
         "lambda_d = 0.3": default.with_settings(lambda_d=0.3),
         "lambda_d = 3": default.with_settings(lambda_d=3.0),
         "curriculum = 0.5": default.with_settings(curriculum=0.5),
-        "hidden = (64, 64)": default.with_settings(hidden=(64, 64)),
+        "hidden = (64, 64)": default.with_settings(encoder_hidden=(64, 64)),
         "PCIDA's head": default.with_settings(discriminator="gaussian"),
         "x as it is": default.with_settings(coordinates="raw"),
     }

@@ -81,10 +81,8 @@ class HttpMirror:
             yield item, download_file(f"{self.base_url}{item.name}.gz", item, folder, progress)
 
 
-# Archives are read member by member, by exact name and size; their own paths never reach the disk.
-
-
 def _unpack_tar(packed: bytes, files: RemoteFiles) -> FileContents:
+    """Member by member, by exact name and size; the archive's own paths never reach the disk."""
     with tarfile.open(fileobj=io.BytesIO(gunzip(packed, 1 << 26)), mode="r:") as archive:
         members = {member.name: member for member in archive if member.isreg()}
         for item in files:
