@@ -106,7 +106,7 @@ def _parse_number(cell: str) -> float:
 
 
 # NHANES 2017-2018: sex from body and blood values, along age (a health survey of the US).
-MIN_VALUES_PER_PERSON = 12  # of 17; below the age of 8, six are not measured: pulse, pressures, ...
+MIN_VALUES_PER_PERSON = 12  # of 17; pulse, pressures and glycohaemoglobin begin at the age of 8
 NHANES_DATASET, _NHANES = load_source("nhanes")
 BODY_COLUMNS: dict[str, str] = _NHANES["body"]
 METAL_COLUMNS: dict[str, str] = _NHANES["metals"]
@@ -152,7 +152,6 @@ def _encode_sex(table: TextTable) -> np.ndarray:
 # King County: houses sold from 2014 to 2015, their prices, and where they stand (the index).
 KM_PER_DEGREE = 40_030 / 360  # of latitude: the earth's mean circumference by its degrees
 QUERY_CHUNK_ROWS = 2048  # 400 neighbours of so many houses are a few megabytes
-
 KING_COUNTY_DATASET, _HOUSES = load_source("king-county")
 FEATURE_COLUMNS = tuple(_HOUSES["features"])
 LOCATION_COLUMNS = ("latitude", "longitude")
@@ -163,8 +162,8 @@ def fetch_king_county(dataset: RemoteDataset | None = None) -> IndexedTable:
 
     No column tells where a house is: neither the postcode nor what the neighbours' houses are like.
     ``year_renovated`` is 0 where a house never was. Labels are made of price and place:
-    ``above_median(data.y)``, ``dear_for_neighbourhood(data.y, data.u)`` and, for regression,
-    ``log_price_ratio(data.y, data.u)``. Fetched at first use, then kept.
+    ``label_above_median(data.y)``, ``label_above_neighborhood_median(data.y, data.u)`` and, for
+    regression, ``log_price_ratio(data.y, data.u)``. Fetched at first use, then kept.
     """
     names = [*FEATURE_COLUMNS, *LOCATION_COLUMNS, "price"]
     table = fetch_text_table(dataset or KING_COUNTY_DATASET, names)
