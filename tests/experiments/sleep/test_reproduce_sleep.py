@@ -126,7 +126,7 @@ def test_the_report_says_simulated_holds_the_figures_and_fetches_nothing(whole):
     assert "SIMULATED: these people exist in a computer alone." in page
     assert "Sleep staging across ages" in page
     assert "cida reproduce sleep-intra --preset best --seeds 1 --steps 3 --tasks" in page
-    sources = re.findall(r"<[^>]*\bsrc\s*=\s*'([^']{0,20})", page)
+    sources = re.findall(r"<[^>]*\bsrc\s*=\s*[\"']([^\"']{0,20})", page)
     assert len(sources) == 2
     assert all(source.startswith("data:image/svg") for source in sources)
     assert all(place.startswith("#") for place in re.findall(r"\bhref=[\"']([^\"']*)", page))
