@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from cida.coordinates import trial
-from cida.coordinates.trial import CoordinateMode
+from cida.coordinates.trial import Capacity, CoordinateMode
 from cida.data import IndexedDataset, RowLayout
 from cida.discriminators import Discriminator, Histogram, make_discriminator
 from cida.games import Game, get_game_class
@@ -29,7 +29,6 @@ from cida.training import Callback
 
 __all__ = ["Capacity", "FitRequest", "Plan", "Reason", "choose_space", "resolve", "restore_head"]
 
-Capacity = Literal["linear", "mlp"]
 
 MAX_HISTOGRAM_BINS = 30
 MOMENT_HEAD_CURRICULUM = 0.9  # share of the steps, for a head that sees a moment or two

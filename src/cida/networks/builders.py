@@ -8,7 +8,7 @@ from typing import Literal
 from torch import nn
 
 from cida.coordinates import MAX_FRAME_FEATURES, can_use_moving_frame
-from cida.coordinates.trial import CoordinateMode, is_frame
+from cida.coordinates.trial import Capacity, CoordinateMode, is_frame
 from cida.data import RowLayout
 from cida.networks.framed import FramedEncoder
 from cida.networks.image import Convolution, ImageEncoder
@@ -48,7 +48,7 @@ def build_encoder(
     layout: RowLayout,
     space: Space,
     coordinates: CoordinateMode,
-    capacity: Literal["linear", "mlp"],
+    capacity: Capacity,
     hidden: Sequence[int],
     encoding_width: int,
     stochastic: Stochastic = None,
@@ -82,15 +82,11 @@ def build_encoder(
         return ImageEncoder(layout.shape[-1], IMAGE_LAYERS, IMAGE_ENCODING_WIDTH, rotation)
     if layout.kind == "signal":
         return SignalEncoder(space.embedding_width, SIGNAL_WIDTH, channels=layout.shape[0])
-    if stochastic == "gaussian":
-        width = 2 * encoding_width
-        return GaussianEncoder(
-            _build_for_columns(layout, space, coordinates, capacity, hidden, width)
-        )
+    width = 2 * encoding_width if stochastic == "gaussian" else encoding_width
     dropout = ENCODER_DROPOUT if stochastic == "dropout" else 0.0
-    encoder = _build_for_columns(
-        layout, space, coordinates, capacity, hidden, encoding_width, dropout
-    )
+    encoder = _build_for_columns(layout, space, coordinates, capacity, hidden, width, dropout)
+    if stochastic == "gaussian":
+        return GaussianEncoder(encoder)
     return convert_dropout(encoder) if stochastic == "dropout" else encoder
 
 
@@ -98,22 +94,32 @@ def _build_for_columns(
     layout: RowLayout,
     space: Space,
     coordinates: CoordinateMode,
-    capacity: Literal["linear", "mlp"],
+    capacity: Capacity,
     hidden: Sequence[int],
     width: int,
-    dropout: float = 0.0,
+    dropout: float,
 ) -> nn.Module:
+    index_width = space.embedding_width
+    if is_frame(coordinates) and index_width != 1:
+        raise ValueError(
+            f"coordinates is {coordinates!r}, which needs an index of one number on a Line, and "
+            f"the space is {space!r}; use 'windows', 'raw' or 'learned'."
+        )
+    if (is_frame(coordinates) or coordinates == "learned") and not layout.is_numbers_only:
+        raise ValueError(
+            f"coordinates is {coordinates!r}, which needs columns of numbers without missing "
+            "values, and X has categories or missing values; use 'windows' or 'raw'."
+        )
     if is_frame(coordinates):
-        _check_frame(coordinates, space, layout)
+        if not can_use_moving_frame(space, layout.n_numbers):  # a turn is too large a matrix
+            raise ValueError(
+                f"coordinates is {coordinates!r} and X has {layout.n_numbers} columns; a moving "
+                f"frame takes at most {MAX_FRAME_FEATURES}: choose columns, or use 'windows' or "
+                "'raw'."
+            )
         follow: Literal["path", "axes"] = "axes" if coordinates == "principal-axes" else "path"
         return FramedEncoder(layout.n_numbers, hidden, width, dropout, follow)
-    index_width = space.embedding_width
     if coordinates == "learned":
-        if not layout.is_numbers_only:
-            raise ValueError(
-                "coordinates is 'learned', which needs columns of numbers without missing values, "
-                "and X has categories or missing values; use 'windows' or 'raw'."
-            )
         return IndexedEncoder(layout.n_numbers, index_width, hidden, width, dropout=dropout)
     has_windows = coordinates == "windows"
     if has_windows or capacity == "linear" or not layout.is_numbers_only:
@@ -134,22 +140,3 @@ def build_predictor(
 ) -> nn.Module:
     """A predictor for encodings of this width; without hidden layers a linear one."""
     return MLP(encoding_width, hidden, output_width, batch_norm)
-
-
-def _check_frame(coordinates: CoordinateMode, space: Space, layout: RowLayout) -> None:
-    """Refuses a frame where the index is no line, x has gaps, or a turn is too large a matrix."""
-    if space.embedding_width != 1:
-        raise ValueError(
-            f"coordinates is {coordinates!r}, which needs an index of one number on a Line, and "
-            f"the space is {space!r}; use 'windows', 'raw' or 'learned'."
-        )
-    if not layout.is_numbers_only:
-        raise ValueError(
-            f"coordinates is {coordinates!r}, which needs columns of numbers without missing "
-            "values, and X has categories or missing values; use 'windows' or 'raw'."
-        )
-    if not can_use_moving_frame(space, layout.n_numbers):
-        raise ValueError(
-            f"coordinates is {coordinates!r} and X has {layout.n_numbers} columns; a moving frame "
-            f"takes at most {MAX_FRAME_FEATURES}: choose columns, or use 'windows' or 'raw'."
-        )

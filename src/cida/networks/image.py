@@ -38,11 +38,9 @@ class Convolution(NamedTuple):
 
     def make_modules(self, input_channels: int, dropout: float) -> list[nn.Module]:
         """Return the layer's modules for a number of input channels."""
-        convolution = nn.Conv2d(
-            input_channels, self.channels, self.kernel, self.stride, self.kernel // 2, bias=False
-        )
+        sizes = (self.channels, self.kernel, self.stride, self.kernel // 2)
         return [
-            convolution,
+            nn.Conv2d(input_channels, *sizes, bias=False),
             *([nn.MaxPool2d(self.pool)] if self.pool > 1 else []),
             nn.BatchNorm2d(self.channels),
             nn.ReLU(),

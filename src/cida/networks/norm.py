@@ -13,9 +13,7 @@ __all__ = ["IndexMoments", "IndexNorm", "IndexTrend"]
 
 RIDGE_PENALTY = 0.1  # in units of e(u): shrinks slopes over a range of u too narrow to tell them
 MOMENTUM = 0.2  # the batch's share in what is remembered: one alone cannot tell eleven slopes
-MIN_VARIANCE_RATIO = (
-    0.1  # no variance below this share of the mean one: a straight line may run below zero
-)
+MIN_VARIANCE_RATIO = 0.1  # of the mean variance: a straight line may run below zero
 VARIANCE_EPSILON = 1e-5
 
 
@@ -113,9 +111,8 @@ class IndexNorm(nn.Module):
             return normed
         mean = trend.evaluate_line(self.mean, self.mean_moments)
         variance = trend.evaluate_line(self.variance, self.variance_moments)
-        scale = self.weight * torch.rsqrt(
-            torch.maximum(variance, MIN_VARIANCE_RATIO * self.variance) + VARIANCE_EPSILON
-        )
+        floor = MIN_VARIANCE_RATIO * self.variance
+        scale = self.weight * torch.rsqrt(torch.maximum(variance, floor) + VARIANCE_EPSILON)
         return _scale_and_shift(h, scale, self.bias - scale * mean)
 
     def update_mean_line(self, means: Tensor, trend: IndexMoments) -> Tensor:

@@ -99,10 +99,7 @@ def _arguments_to_json(arguments: Mapping[str, Any]) -> Config | None:
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, nn.Module):
-        config = network_config(value)
-        if config is None:
-            raise TypeError(f"{type(value).__name__} cannot be described")
+    if isinstance(value, nn.Module) and (config := network_config(value)) is not None:
         return config
     if type(value) is _CONFIGURABLE_PARTS.get(type(value).__name__):
         fields = asdict(value) if is_dataclass(value) else value._asdict()
@@ -117,7 +114,7 @@ def _to_json(value: Any) -> Any:
 def _from_json(value: Any) -> Any:
     if isinstance(value, list):
         return [_from_json(each) for each in value]
-    if not isinstance(value, dict | Mapping):
+    if not isinstance(value, Mapping):
         return value
     kind = NETWORKS[value["network"]] if "network" in value else _CONFIGURABLE_PARTS[value["part"]]
     return kind(**{name: _from_json(each) for name, each in value["arguments"].items()})

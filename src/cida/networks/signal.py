@@ -39,12 +39,8 @@ class Block:
 
     def with_width_factor(self, factor: float) -> Block:
         """Return the same block with ``factor`` times the channels."""
-        return Block(
-            self.kernel,
-            self.stride,
-            scale_channels(self.middle, factor),
-            scale_channels(self.channels, factor),
-        )
+        middle, channels = (scale_channels(n, factor) for n in (self.middle, self.channels))
+        return Block(self.kernel, self.stride, middle, channels)
 
 
 STEM_KERNEL, STEM_STRIDE, STEM_CHANNELS = 13, 2, 64
@@ -97,12 +93,9 @@ class ResidualBlock(nn.Module):
         super().__init__()
         self.first = NormedConvolution(inputs, block.middle, block.kernel, block.stride, index)
         self.second = NormedConvolution(block.middle, block.channels, block.kernel, 1, index)
-        is_identity = inputs == block.channels and block.stride == 1
-        self.shortcut = (
-            None
-            if is_identity
-            else NormedConvolution(inputs, block.channels, 1, block.stride, index)
-        )
+        self.shortcut = None
+        if inputs != block.channels or block.stride != 1:
+            self.shortcut = NormedConvolution(inputs, block.channels, 1, block.stride, index)
 
     def forward(self, x: Tensor, trend: IndexMoments | None = None) -> Tensor:
         shortcut = x if self.shortcut is None else self.shortcut(x, trend)
