@@ -34,7 +34,6 @@ from cida.experiments.rotating_mnist.rotating_tasks import (
     RotatingTaskData,
 )
 from cida.experiments.spec import build_recipes
-from cida.games.base import concatenate
 from cida.training import Sampler, TrainingConfig, seeded
 
 __all__ = ["cost_figures", "peak_figures"]
@@ -97,7 +96,8 @@ def _image_pass() -> partial[None]:
 def _encoder_pass(setup: GameSetup) -> partial[None]:
     game, rows, training = setup
     source = rows[rows.source_rows[: training.source_batch_size]]
-    x, u = concatenate(source, rows[torch.arange(training.batch_size)])
+    pooled = rows[torch.arange(training.batch_size)]
+    x, u = torch.cat([source.x, pooled.x]), torch.cat([source.u, pooled.u])
     inputs = (x, game.space.embed(u).to(x.dtype)) if game.index_in_encoder else (x,)
     return partial(_forward_backward, game.encoder.train(), inputs)
 

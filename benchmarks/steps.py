@@ -31,7 +31,7 @@ from cida.experiments.sleep.sleep_data import NightDataset
 from cida.experiments.sleep.sleep_tasks import SLEEP_INTRA
 from cida.experiments.spec import Recipe, build_recipes
 from cida.games import Adversarial, cross_entropy
-from cida.games.base import concatenate, freeze
+from cida.games.base import freeze
 from cida.io.arrays import map_array
 from cida.networks import TabularEncoder
 from cida.policy import LINEAR_SETTINGS
@@ -112,7 +112,7 @@ def make_floor_step(
     """One step of the bare loop."""
     source: Batch = rows[rows.source_rows[: training.source_batch_size]]
     pooled: Batch = rows[torch.arange(training.batch_size)]
-    x, u = concatenate(source, pooled)
+    x, u = torch.cat([source.x, pooled.x]), torch.cat([source.u, pooled.u])
     inputs = [x, game.space.embed(u).to(x.dtype)] if game.index_in_encoder else [x]
     target = game.discriminator.target(pooled.u).to(x.dtype)
     rate, head = training.learning_rate, game.discriminator

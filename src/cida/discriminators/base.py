@@ -116,12 +116,9 @@ class Discriminator(nn.Module, ABC):
         tuple of (torch.nn.Module, int)
             The layers and the number of features.
         """
-        user_body = self.body
-        body = (
-            MLP(input_width, self.hidden, batch_norm=self.batch_norm)
-            if user_body is None
-            else user_body
-        )
+        body = self.body
+        if body is None:
+            body = MLP(input_width, self.hidden, batch_norm=self.batch_norm)
         return body, _infer_output_width(body, input_width)
 
     @property
@@ -194,8 +191,7 @@ class Discriminator(nn.Module, ABC):
         Tensor of shape (rows, columns)
             The targets.
         """
-        assert self.space is not None, "build(...) sets the space"
-        return self.space.embed(u)
+        return self.built_space.embed(u)
 
     def loss(self, params: Tensor, u: Tensor) -> Tensor:
         """``L_d``: the loss of the parameters against the raw index, one number a row.
@@ -285,10 +281,15 @@ class Discriminator(nn.Module, ABC):
         return self.score(self.blind.expand(len(target), -1), target)
 
     @property
+    def built_space(self) -> Space:
+        """The space of the index, after `build`."""
+        assert self.space is not None, "build(...) sets the space"
+        return self.space
+
+    @property
     def embedding_width(self) -> int:
         """Number of columns of the embedded index."""
-        assert self.space is not None, "build(...) sets the space"
-        return self.space.embedding_width
+        return self.built_space.embedding_width
 
 
 def variance_from_raw(raw: Tensor) -> Tensor:

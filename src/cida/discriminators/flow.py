@@ -66,16 +66,12 @@ class Flow(Discriminator):
 
     @property
     def params_width(self) -> int:
-        assert self.space is not None, "build(...) sets the space"
-        return self.space.width * (3 * self.bins + 1)
+        return self.built_space.width * (3 * self.bins + 1)
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
-        assert self.space is not None
-        column_params = params.reshape(len(params), self.space.width, -1).unbind(1)
-        column_targets = torch.split(
-            target, [c.embedding_width for c in self.space.column_spaces], dim=1
-        )
-        pairs = zip(column_params, column_targets, strict=True)
+        column_params = params.reshape(len(params), self.built_space.width, -1).unbind(1)
+        widths = [column.embedding_width for column in self.built_space.column_spaces]
+        pairs = zip(column_params, torch.split(target, widths, dim=1), strict=True)
         return torch.stack([self._column_loss(own, piece) for own, piece in pairs]).sum(0)
 
     def _column_loss(self, params: Tensor, point: Tensor) -> Tensor:
@@ -83,9 +79,7 @@ class Flow(Discriminator):
         sizes = [2, self.bins, self.bins, self.bins - 1]
         shift_scale, widths, heights, slopes = torch.split(params, sizes, dim=1)
         on_circle = point.shape[1] == 2
-        inner, log_slope = (
-            _moebius(shift_scale, point) if on_circle else _affine(shift_scale, point)
-        )
+        inner, log_slope = (_moebius if on_circle else _affine)(shift_scale, point)
         spline = _import_transforms().MonotonicRQSTransform(
             widths.tanh(),
             heights,
@@ -99,13 +93,11 @@ class Flow(Discriminator):
         return loss
 
     def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
-        assert self.space is not None
         column_fits = []
-        for column_number, column in enumerate(self.space.column_spaces):
-            raw, share = subsample_weighted(
-                *merge_duplicates(u[:, column_number : column_number + 1], weights),
-                MAX_FLOW_FIT_POINTS,
-            )
+        columns = zip(self.built_space.column_spaces, torch.split(u, 1, dim=1), strict=True)
+        for column, values in columns:
+            points = merge_duplicates(values, weights)
+            raw, share = subsample_weighted(*points, MAX_FLOW_FIT_POINTS)
             column_fits.append(self._fit_column(column.embed(raw).to(share.dtype), share))
         return torch.cat(column_fits)
 
@@ -120,10 +112,8 @@ class Flow(Discriminator):
         shift_scale = mean if len(mean) == 2 else torch.cat([mean, raw_from_variance(variance)])
         generator = torch.Generator().manual_seed(0)
         random_shape = torch.randn(3 * self.bins - 1, generator=generator, dtype=share.dtype) / 2
-        starts = [
-            torch.cat([shift_scale, shape])
-            for shape in (torch.zeros_like(random_shape), random_shape)
-        ]
+        shapes = (torch.zeros_like(random_shape), random_shape)
+        starts = [torch.cat([shift_scale, shape]) for shape in shapes]
         return minimize_lbfgs(
             lambda params: share @ self._column_loss(params[None], points), starts, max_iter=300
         )

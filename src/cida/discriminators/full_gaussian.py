@@ -66,9 +66,8 @@ class FullGaussian(Discriminator):
     def _unpack(self, params: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Means and v, each ``(rows, columns)``, and W, ``(rows, columns, columns)``."""
         width = self.embedding_width
-        mean, raw, lower_entries = torch.split(
-            params, [width, width, self.params_width - 2 * width], dim=1
-        )
+        sizes = [width, width, self.params_width - 2 * width]
+        mean, raw, lower_entries = torch.split(params, sizes, dim=1)
         rows, columns = torch.tril_indices(width, width, offset=-1, device=params.device)
         weight = params.new_zeros(len(params), width, width)
         weight[:, rows, columns] = lower_entries

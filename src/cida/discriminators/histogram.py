@@ -69,17 +69,16 @@ class Histogram(Discriminator):
         self.register_buffer("bandwidth", torch.zeros((), dtype=torch.float64))
 
     def place_anchors(self, u: Tensor) -> None:
-        assert self.space is not None
         if isinstance(self.bins, int):
-            self.anchors = self.space.make_anchors(u, self.bins)
-        elif self.space.width == 1:
+            self.anchors = self.built_space.make_anchors(u, self.bins)
+        elif self.built_space.width == 1:
             self.anchors = torch.tensor(self.bins, dtype=torch.float64)[:, None]
         else:
             raise ValueError(
                 f"bins are {len(self.bins)} anchors of one number and the index has "
-                f"{self.space.width} columns; give how many anchors there should be."
+                f"{self.built_space.width} columns; give how many anchors there should be."
             )
-        distances = self.space.distance(self.anchors, self.anchors)
+        distances = self.built_space.distance(self.anchors, self.anchors)
         distances.fill_diagonal_(torch.inf)
         if not isinstance(self.bins, int) and float(distances.min()) == 0:
             raise ValueError(f"bins are the anchors {self.bins}; two of them are the same place.")
@@ -102,13 +101,11 @@ class Histogram(Discriminator):
         Tensor of shape (rows, anchors)
             Weights that sum to 1 in each row.
         """
-        assert self.space is not None
         # Exact differences of raw values first; scaled distances are small enough for float32.
-        distance = self.space.distance(u, self.anchors).to(torch.get_default_dtype())
+        distance = self.built_space.distance(u, self.anchors).to(torch.get_default_dtype())
         if self.kernel == 0:
-            soft_histogram = nn.functional.one_hot(distance.argmin(1), len(self.anchors)).to(
-                distance.dtype
-            )
+            one_hot = nn.functional.one_hot(distance.argmin(1), len(self.anchors))
+            soft_histogram = one_hot.to(distance.dtype)
         else:
             sharpness = 0.5 / float(self.bandwidth) ** 2
             soft_histogram = torch.softmax(distance.square_().mul_(-sharpness), dim=1)

@@ -30,13 +30,9 @@ def subsample_weighted(
         return points, share
     # Evenly along a line; in the plane no order is even (a circle sorted by its cosine alternates
     # between its halves), so there at random.
-    generator = torch.Generator().manual_seed(0)
-    is_one_dimensional = points.shape[1] == 1
-    order = (
-        points[:, 0].argsort()
-        if is_one_dimensional
-        else torch.randperm(len(points), generator=generator)
-    )
+    order = points[:, 0].argsort()
+    if points.shape[1] > 1:
+        order = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))
     quantiles = (torch.arange(max_points, dtype=share.dtype) + 0.5) / max_points
     picks = torch.searchsorted(share[order].cumsum(0), quantiles).clamp(max=len(points) - 1)
     return points[order[picks]], torch.full((max_points,), 1 / max_points, dtype=share.dtype)
@@ -54,14 +50,6 @@ def minimize_lbfgs(
             (gradient,) = torch.autograd.grad(value, params)
         return float(value.detach()), gradient.numpy()
 
-    results = [
-        minimize(
-            value_and_gradient,
-            start.numpy(),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": max_iter},
-        )
-        for start in starts
-    ]
+    settings = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": max_iter}}
+    results = [minimize(value_and_gradient, start.numpy(), **settings) for start in starts]
     return torch.from_numpy(min(results, key=lambda one: float(one.fun)).x)

@@ -102,17 +102,14 @@ class Mixture(Discriminator):
         """Expectation-maximisation from one start."""
         weight = torch.full((self.components,), 1 / self.components, dtype=share.dtype)
         # Every kind of component starts from round clouds around a few of the points.
-        log_joint = weight.log() + Mixture.log_densities(
-            self, points, _initial_components(points, share, self.components, seed)
-        )
+        start = _initial_components(points, share, self.components, seed)
+        log_joint = weight.log() + Mixture.log_densities(self, points, start)
         log_density = torch.logsumexp(log_joint, dim=1)
         previous_loss = torch.tensor(math.inf, dtype=share.dtype)
         for _ in range(500):
             responsibilities = share[:, None] * (log_joint - log_density[:, None]).exp()
-            weight, components = (
-                responsibilities.sum(0),
-                self.fit_components(points, responsibilities),
-            )
+            weight = responsibilities.sum(0)
+            components = self.fit_components(points, responsibilities)
             log_joint = weight.clamp(min=1e-300).log() + self.log_densities(points, components)
             log_density = torch.logsumexp(log_joint, dim=1)
             loss = -(share @ log_density)

@@ -53,14 +53,10 @@ class SkewNormal(Discriminator):
         return loss.sum(1)
 
     def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
-        columns = self.target(u).to(weights.dtype).unbind(1)
-        column_fits = [
-            self._fit_column(
-                *subsample_weighted(*merge_duplicates(c[:, None], weights), MAX_SKEW_FIT_POINTS)
-            )
-            for c in columns
-        ]
-        return torch.stack(column_fits, dim=1).flatten()
+        columns = torch.split(self.target(u).to(weights.dtype), 1, dim=1)
+        distinct = [merge_duplicates(column, weights) for column in columns]
+        samples = [subsample_weighted(*points, MAX_SKEW_FIT_POINTS) for points in distinct]
+        return torch.stack([self._fit_column(*each) for each in samples], dim=1).flatten()
 
     def _fit_column(self, points: Tensor, share: Tensor) -> Tensor:
         """The best three numbers for one column; never worse than the best Gaussian."""

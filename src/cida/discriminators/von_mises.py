@@ -41,29 +41,22 @@ class VonMises(Discriminator):
 
     @property
     def params_width(self) -> int:
-        assert self.space is not None, "build(...) sets the space"
-        return 2 * self.space.width
+        return 2 * self.built_space.width
 
     def score(self, params: Tensor, target: Tensor) -> Tensor:
-        assert self.space is not None
-        return von_mises_loss(self.space, params.reshape(len(params), -1, 2), target)
+        return von_mises_loss(self.built_space, params.reshape(len(params), -1, 2), target)
 
     def marginal_params(self, u: Tensor, weights: Tensor) -> Tensor:
-        assert self.space is not None
         points = self.target(u).to(weights.dtype)
-        return fit_von_mises(self.space, points, weights[:, None])[0].flatten()
+        return fit_von_mises(self.built_space, points, weights[:, None])[0].flatten()
 
 
 def von_mises_loss(space: Space, params: Tensor, points: Tensor) -> Tensor:
     """The loss summed over columns; params ``(..., columns, 2)``, points ``(..., embedding)``."""
     total = points.new_zeros(())
     for column, piece in enumerate(_split_columns(space, points)):
-        column_params = params[..., column, :]
-        total = total + (
-            _circular_loss(column_params, piece)
-            if space.periods[column]
-            else _gaussian_loss(column_params, piece)
-        )
+        loss = _circular_loss if space.periods[column] else _gaussian_loss
+        total = total + loss(params[..., column, :], piece)
     return total
 
 

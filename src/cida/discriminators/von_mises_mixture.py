@@ -39,8 +39,7 @@ class VonMisesMixture(Mixture):
 
     @property
     def component_width(self) -> int:
-        assert self.space is not None, "build(...) sets the space"
-        return 2 * self.space.width
+        return 2 * self.built_space.width
 
     def unpack_components(self, packed_params: Tensor) -> ComponentParams:
         return (packed_params.reshape(len(packed_params), self.components, -1, 2),)
@@ -49,9 +48,7 @@ class VonMisesMixture(Mixture):
         return components[0].flatten()
 
     def log_densities(self, points: Tensor, components: ComponentParams) -> Tensor:
-        assert self.space is not None
-        return -von_mises_loss(self.space, components[0], points[:, None, :])
+        return -von_mises_loss(self.built_space, components[0], points[:, None, :])
 
     def fit_components(self, points: Tensor, responsibilities: Tensor) -> ComponentParams:
-        assert self.space is not None
-        return (fit_von_mises(self.space, points, responsibilities),)
+        return (fit_von_mises(self.built_space, points, responsibilities),)

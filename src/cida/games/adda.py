@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from cida.data import Batch
 from cida.distributed import any_rank, mean_over_ranks, sum_over_ranks, world_size
-from cida.games.base import Move, PredictionLoss, cross_entropy, eval_mode, freeze
-from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier, BinaryDomainGame
-from cida.spaces import Space
+from cida.games.base import Move, eval_mode, freeze
+from cida.games.binary_domain import BINARY_CEILING, BinaryDomainGame
 
 __all__ = ["ADDA"]
 
@@ -50,30 +49,10 @@ class ADDA(BinaryDomainGame):
 
     pretraining_share = 0.5  # the share of the rounds before the target's turn
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        predictor: nn.Module,
-        discriminator: BinaryDomainClassifier,
-        space: Space,
-        prediction_loss: PredictionLoss = cross_entropy,
-        index_in_encoder: bool = True,
-        lambda_d: float = 1.0,
-        discriminator_steps: int = 2,
-        ceiling: bool = True,
-    ) -> None:
-        super().__init__(
-            encoder,
-            predictor,
-            discriminator,
-            space,
-            prediction_loss,
-            index_in_encoder,
-            lambda_d,
-            discriminator_steps,
-            ceiling,
-        )
-        self.source_encoder: nn.Module | None = None
+    @property
+    def source_encoder(self) -> nn.Module | None:
+        """The frozen encoder of the source rows; None before the target's turn."""
+        return self._modules.get("source_encoder")
 
     def set_progress(self, fraction: float) -> None:
         if fraction >= self.pretraining_share and self.source_encoder is None:
@@ -81,7 +60,8 @@ class ADDA(BinaryDomainGame):
 
     def _freeze_source_encoder(self) -> None:
         """Keep a frozen copy of the encoder for the source rows."""
-        self.source_encoder = copy.deepcopy(self.encoder).requires_grad_(False).eval()
+        frozen = copy.deepcopy(self.encoder).requires_grad_(False).eval()
+        self._modules["source_encoder"] = frozen
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         if any(name.startswith("source_encoder.") for name in state):

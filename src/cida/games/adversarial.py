@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor
 
 from cida.data import Batch, IndexedDataset
 from cida.discriminators import Discriminator
 from cida.distributed import mean_over_ranks
-from cida.games.base import GameParts, Move, concatenate
+from cida.games.base import GameParts, Move
 from cida.games.minimax import MinimaxGame
 from cida.indexing import subsample
 
@@ -68,8 +67,7 @@ class Adversarial(MinimaxGame[Discriminator]):
         self.discriminator.fit_marginal(dataset.u[subsample(active)], subsample(weights))
 
     def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
-        z_both = self.encode(*concatenate(source, pooled))
-        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        z_source, z = self.encode_both(source, pooled)
         head = self.discriminator
         target = head.target(pooled.u).to(z.dtype)
         yield from self.minimax_moves(

@@ -21,7 +21,6 @@ __all__ = [
     "GameParts",
     "Move",
     "PredictionLoss",
-    "concatenate",
     "cross_entropy",
     "eval_mode",
     "freeze",
@@ -321,6 +320,25 @@ class Game(nn.Module, ABC):
         z: Tensor = (encoder or self.encoder)(x, *index_inputs)
         return z
 
+    def encode_both(self, source: Batch, pooled: Batch) -> tuple[Tensor, Tensor]:
+        """Return z of the source batch and z of the pooled one; the encoder runs once.
+
+        Parameters
+        ----------
+        source : Batch
+            Labelled rows.
+        pooled : Batch
+            Rows drawn from all active ones.
+
+        Returns
+        -------
+        tuple of (Tensor, Tensor)
+            The encodings of both batches.
+        """
+        x, u = torch.cat([source.x, pooled.x]), torch.cat([source.u, pooled.u])
+        z_source, z = torch.split(self.encode(x, u), [len(source), len(pooled)])
+        return z_source, z
+
     def predict(self, x: Tensor, u: Tensor) -> Tensor:
         """``F(E(x, u))``: the raw output of the predictor.
 
@@ -380,8 +398,3 @@ def eval_mode(module: nn.Module) -> Iterator[None]:
         yield
     finally:
         module.train(was_training)
-
-
-def concatenate(first: Batch, second: Batch) -> tuple[Tensor, Tensor]:
-    """x and u of both batches, so that the encoder runs once for the two."""
-    return torch.cat([first.x, second.x]), torch.cat([first.u, second.u])

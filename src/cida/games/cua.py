@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cida.data import Batch, IndexedDataset
 from cida.distributed import any_rank, mean_over_ranks
-from cida.games.base import Move, PredictionLoss, concatenate, cross_entropy, eval_mode
-from cida.games.binary_domain import BINARY_CEILING, BinaryDomainClassifier, BinaryDomainGame
+from cida.games.base import Move, eval_mode
+from cida.games.binary_domain import BINARY_CEILING, BinaryDomainGame
 from cida.games.pseudo_labels import PseudoLabelMemory
-from cida.spaces import Space
 
 __all__ = ["CUA"]
 
@@ -51,30 +50,10 @@ class CUA(BinaryDomainGame):
     newest_share = 0.5
     min_curriculum = 0.9
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        predictor: nn.Module,
-        discriminator: BinaryDomainClassifier,
-        space: Space,
-        prediction_loss: PredictionLoss = cross_entropy,
-        index_in_encoder: bool = True,
-        lambda_d: float = 1.0,
-        discriminator_steps: int = 2,
-        ceiling: bool = True,
-    ) -> None:
-        super().__init__(
-            encoder,
-            predictor,
-            discriminator,
-            space,
-            prediction_loss,
-            index_in_encoder,
-            lambda_d,
-            discriminator_steps,
-            ceiling,
-        )
-        self.memory = PseudoLabelMemory()
+    @cached_property
+    def memory(self) -> PseudoLabelMemory:
+        """The labels that were predicted for rows of earlier bins."""
+        return PseudoLabelMemory()
 
     def state(self) -> dict[str, Tensor]:
         return {**super().state(), **self.memory.state()}
@@ -87,8 +66,7 @@ class CUA(BinaryDomainGame):
             self.memory.enter_stage(dataset, active, self.predict)
 
     def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
-        z_both = self.encode(*concatenate(source, pooled))
-        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        z_source, z = self.encode_both(source, pooled)
         has_label = self.memory.has_label(pooled)
         losses = self._prediction_losses(z_source, source, z, pooled)
         if not any_rank(not bool(has_label.all())):

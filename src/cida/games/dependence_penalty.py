@@ -6,12 +6,11 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Self
 
-import torch
 from torch import Tensor, nn
 
 from cida.data import Batch
 from cida.dependence import MIN_DEPENDENCE_ROWS, distance_correlation, normalized_hsic
-from cida.games.base import Game, GameParts, Move, PredictionLoss, concatenate, cross_entropy
+from cida.games.base import Game, GameParts, Move, PredictionLoss, cross_entropy
 from cida.spaces import Space
 
 __all__ = ["HSIC", "DependencePenalty", "DistanceCorrelation"]
@@ -59,8 +58,7 @@ class DependencePenalty(Game):
         """``dep``: how much z depends on the embedded index, at any scale of z."""
 
     def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
-        z_both = self.encode(*concatenate(source, pooled))
-        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        z_source, z = self.encode_both(source, pooled)
         prediction = self.mean_prediction_loss(z_source, source)
         dependence = self._dependence_penalty(z, pooled.u)
         yield Move(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from cida.data import Batch, IndexedDataset
 from cida.discriminators import Discriminator
 from cida.distributed import mean_over_ranks
-from cida.games.base import GameParts, Move, concatenate, eval_mode, freeze
+from cida.games.base import GameParts, Move, eval_mode, freeze
 from cida.games.minimax import MinimaxGame
 from cida.indexing import subsample
 
@@ -98,8 +98,7 @@ class GivenPrediction(MinimaxGame[ResidualDiscriminator]):
             return nn.functional.one_hot(output.argmax(1), output.shape[1]).to(output.dtype)
 
     def moves(self, source: Batch, pooled: Batch) -> Iterator[Move]:
-        z_both = self.encode(*concatenate(source, pooled))
-        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        z_source, z = self.encode_both(source, pooled)
         yhat = self.predicted_labels(z, pooled)
         target = self.discriminator.reference.target(pooled.u).to(z.dtype)
         losses = partial(

@@ -11,15 +11,7 @@ from torch import Tensor, nn
 
 from cida.data import Batch
 from cida.distributed import sum_over_ranks, world_size
-from cida.games.base import (
-    Game,
-    GameParts,
-    Move,
-    PredictionLoss,
-    concatenate,
-    cross_entropy,
-    freeze,
-)
+from cida.games.base import Game, GameParts, Move, PredictionLoss, cross_entropy, freeze
 from cida.spaces import Space
 
 __all__ = ["MinimaxGame"]
@@ -103,8 +95,7 @@ class MinimaxGame(Game, Generic[A]):
 
     def encode_source_and_target(self, source: Batch, pooled: Batch) -> tuple[Tensor, Tensor]:
         """Return z of the source batch, and the same followed by z of the pooled target rows."""
-        z_both = self.encode(*concatenate(source, pooled))
-        z_source, z = torch.split(z_both, [len(source), len(pooled)])
+        z_source, z = self.encode_both(source, pooled)
         return z_source, torch.cat([z_source, z[~pooled.labelled]])
 
     def minimax_moves(

@@ -14,14 +14,7 @@ from torch import Tensor
 
 from cida.indexing import subsample
 
-__all__ = [
-    "MAX_ANCHOR_ROWS",
-    "TWO_PI",
-    "Bins",
-    "ColumnSpace",
-    "Space",
-    "equal_width_bins",
-]
+__all__ = ["MAX_ANCHOR_ROWS", "TWO_PI", "Bins", "ColumnSpace", "Space", "equal_width_bins"]
 
 TWO_PI = 2 * math.pi
 MAX_ANCHOR_ROWS = 20_000  # enough to place anchors on

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from scipy.optimize import linprog
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.spaces.base import Space
 
 __all__ = ["is_outside_hull"]
-
-Array = np.ndarray[Any, Any]
 
 
 def is_outside_hull(space: Space, u: Tensor, reference: Tensor) -> Tensor:
@@ -51,8 +48,7 @@ def is_outside_hull(space: Space, u: Tensor, reference: Tensor) -> Tensor:
     points = torch.unique(space.metric_coordinates(reference).double(), dim=0).numpy()
     queries, row = torch.unique(space.metric_coordinates(u).double(), dim=0, return_inverse=True)
     flags = [_is_outside(point, points) for point in queries.numpy()]
-    outside = torch.tensor(flags, dtype=torch.bool)
-    return outside[row]
+    return torch.tensor(flags, dtype=torch.bool)[row]
 
 
 def _is_outside(point: Array, points: Array) -> bool:

@@ -64,10 +64,8 @@ class Line(ColumnSpace):
         if not half_range > 0:
             return replace(self, centre=centre, scale=1.0)
         scaled = (u - centre) / half_range
-        std = float(scaled.std(correction=0))
-        return replace(
-            self, centre=centre + half_range * float(scaled.mean()), scale=half_range * std
-        )
+        centre += half_range * float(scaled.mean())
+        return replace(self, centre=centre, scale=half_range * float(scaled.std(correction=0)))
 
     def metric_coordinates(self, u: Tensor) -> Tensor:
         return (u - self.centre) / self.scale
@@ -80,10 +78,8 @@ class Line(ColumnSpace):
 
     def make_anchors(self, u: Tensor, count: int) -> Tensor:
         # A single stray value must not stretch all bins over empty ground.
-        low, high = torch.quantile(
-            u.double()[evenly_spaced(len(u), MAX_ANCHOR_ROWS)],
-            torch.tensor([0.005, 0.995]).double(),
-        )
+        sample = u.double()[evenly_spaced(len(u), MAX_ANCHOR_ROWS)]
+        low, high = torch.quantile(sample, torch.tensor([0.005, 0.995]).double())
         if not high > low:
             low, high = u.min(), u.max()
         return torch.linspace(float(low), float(high), count, dtype=torch.float64)[:, None]

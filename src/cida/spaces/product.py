@@ -131,9 +131,8 @@ def _k_means(space: Space, u: Tensor, count: int, max_iter: int = 25) -> Tensor:
     trials = 2 + int(math.log(count))  # greedy k-means++: the best of a few draws each time
     squared_distance = space.distance(u, centres).square()
     while len(centres) < count and float(squared_distance.max()) > 0:
-        candidates = torch.multinomial(
-            squared_distance[:, 0], trials, replacement=True, generator=generator
-        )
+        weights = squared_distance[:, 0]
+        candidates = torch.multinomial(weights, trials, replacement=True, generator=generator)
         after = torch.minimum(squared_distance, space.distance(u, u[candidates]).square())
         best = after.sum(0).argmin()[None]
         centres = torch.cat([centres, u[candidates[best]]])
