@@ -1,7 +1,5 @@
 """Where along u an encoding still depends on it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import accumulate
 

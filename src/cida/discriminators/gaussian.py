@@ -1,7 +1,5 @@
 """The Gaussian discriminator of PCIDA."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The mixture density network: a Gaussian mixture as the distribution of u."""
 
-from __future__ import annotations
-
 import math
 
 import torch

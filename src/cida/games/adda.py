@@ -1,7 +1,5 @@
 """ADDA: the merged source against the merged target, in two phases."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping
 

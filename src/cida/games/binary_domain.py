@@ -1,7 +1,5 @@
 """What ADDA, CUA and DANN share: an adversary that tells two groups of rows apart."""
 
-from __future__ import annotations
-
 import math
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """The conditional game: the discriminator also sees the prediction."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

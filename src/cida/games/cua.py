@@ -1,7 +1,5 @@
 """CUA: one target bin after another, from near to far, with replay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 

@@ -1,7 +1,5 @@
 """DANN with one target domain: the merged source against the merged target."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

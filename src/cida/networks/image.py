@@ -1,7 +1,5 @@
 """Encoders for images: a spatial transformer, then convolutions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Networks as JSON values, from which a model file can build them again."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Mapping

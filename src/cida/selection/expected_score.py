@@ -1,7 +1,5 @@
 """The expected accuracy of a classifier along the index, estimated without target labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Inside the source's hull or outside it: interpolation or extrapolation."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from scipy.optimize import linprog
