@@ -14,7 +14,6 @@ from cida.spaces import Bins, Space
 
 __all__ = ["CellDependence", "CellwiseTests", "assign_cells", "run_cellwise_tests"]
 
-
 MAX_CELLS = 10
 MEAN_ROWS_PER_CELL = 100
 MIN_ROWS_PER_COMPARED_CELL = 20  # to compare the mean of z with that elsewhere

@@ -22,7 +22,6 @@ from cida.spaces import Space
 
 __all__ = ["Certificate", "UncertifiableError", "certify", "certify_or_decline"]
 
-
 MIN_CERTIFICATE_ROWS = 100
 MAX_CERTIFICATE_ROWS = 20_000
 MAX_ENCODING_COLUMNS = 64
@@ -257,9 +256,6 @@ def _can_test_within(z: Array, e: Array, strata: Strata) -> bool:
     if len(strata) < 2 or len(z) - strata.n_removed_terms < MIN_RESIDUAL_ROWS:
         return False
     return all((strata.residualize(values).std(0) > 1e-3).any() for values in (z, e / e.std(0)))
-
-
-# --- validation and preprocessing -----------------------------------------------------------------
 
 
 def _validate(z: Array, u: Tensor) -> Array:

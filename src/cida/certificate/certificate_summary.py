@@ -71,9 +71,6 @@ def summarize_certificate(certificate: Certificate) -> list[str]:
     ]
 
 
-# --- the verdict ---------------------------------------------------------------------------------
-
-
 def _describe_verdict(result: DependenceTests, names: tuple[str, ...], u: str) -> str:
     power, p = result.power, _format_p_value(result.p_value)
     index = u if len(names) == 1 else f"the index ({', '.join(names)})"
@@ -122,9 +119,6 @@ def _describe_significant_tests(result: DependenceTests, u: str) -> str:
         pairs = " and ".join(TEST_DESCRIPTIONS[name] for name in sorted(pair_tests))
         return f"only {pairs} sees it: neither mean nor spread of {u}, but more of its distribution"
     return "no single test is significant by itself"
-
-
-# --- the figures ---------------------------------------------------------------------------------
 
 
 def _describe_figures(result: DependenceTests, u: str, within: str = "") -> list[str]:
@@ -186,9 +180,6 @@ def _describe_main_components(result: DependenceTests) -> str:
     return f"; the {holders} 99 % of z's variance and {verb} {share}"
 
 
-# --- given the prediction ------------------------------------------------------------------------
-
-
 def _describe_given_prediction(certificate: Certificate, u: str) -> list[str]:
     result = certificate.given_prediction
     if not certificate.prediction_kind:
@@ -226,9 +217,6 @@ def _describe_given_prediction(certificate: Certificate, u: str) -> list[str]:
                 "more likely too weak to be seen within."
             )
     return [opening, *_describe_figures(result, u, f" g{given[1:]}")]
-
-
-# --- along u -------------------------------------------------------------------------------------
 
 
 def _describe_cells(cellwise: CellwiseTests, names: tuple[str, ...], u: str) -> list[str]:

@@ -20,7 +20,6 @@ from cida.certificate.projections import Strata, sample_rows
 
 __all__ = ["DependenceTests", "familywise_p_value", "measure_dependence", "run_tests"]
 
-
 ALPHA = 0.05  # the family-wise level of all tests
 BOOSTING_ALPHA = 0.004  # the part of it for boosting, which is too slow to permute
 MAX_PROBE_ROWS = 10_000

@@ -10,7 +10,6 @@ from cida.array_types import Array
 
 __all__ = ["PermutationTest", "combine_tests", "share_as_large"]
 
-
 MAX_SCORE = 700.0  # beyond, p is 0 in floating point
 
 

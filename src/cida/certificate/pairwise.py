@@ -17,7 +17,6 @@ __all__ = [
     "restrict_orders",
 ]
 
-
 PAIR_MEASURES = {"distance-correlation": centered_distances, "hsic": centered_kernel}
 TERMS_PER_COLUMN = 4  # of the matrix of u: on a line the k-th term falls as 1 / k^2
 MAX_TERMS = 12

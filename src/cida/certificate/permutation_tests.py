@@ -37,7 +37,6 @@ from cida.kernel_ridge import standardize_columns
 
 __all__ = ["CellTest", "PermutationTestResults", "run_permutation_tests"]
 
-
 N_PERMUTATIONS = 499
 MEAN_TESTS = ("mean", "mean-few-directions", "bend", "curvature")
 VARIANCE_TESTS = ("variance", "variance-few-directions", "variance-bend", "variance-curvature")
@@ -139,9 +138,6 @@ def run_permutation_tests(
         index_components=index_components,
         n_second_moments=moments.count,
     )
-
-
-# --- along directions ----------------------------------------------------------------------------
 
 
 def _projection_statistics(

@@ -21,7 +21,6 @@ __all__ = [
     "measure_mean_variance_gain",
 ]
 
-
 N_FOLDS = 3
 RIDGE_PENALTIES_PER_ROW = np.geomspace(1e-4, 10, 8)
 VARIANCE_PENALTIES = (0.03, 0.3)

@@ -15,7 +15,6 @@ from cida.array_types import Array
 
 __all__ = ["N_BENDS", "Projections", "Strata", "compute_projections", "sample_rows", "whiten"]
 
-
 # Functions along one direction: the square of its normal scores and cosines of its ranks, those
 # that are even about the middle and those that are odd in turn, coarse ones first.
 COSINE_HALF_TURNS = (0, 3, 2, 5, 4, 7, 6, 9)  # of each cosine; 0 stands for the square

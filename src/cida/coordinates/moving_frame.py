@@ -17,7 +17,6 @@ from cida.spaces import Space
 
 __all__ = ["MovingFrame", "can_use_moving_frame"]
 
-
 N_GRID_POINTS = 256
 MAX_FRAME_FEATURES = 128  # a turn is a matrix of features x features at each place of the grid
 MAX_FRAME_BINS = 64

@@ -7,7 +7,6 @@ from cida.array_types import Array
 
 __all__ = ["principal_axis_rotations"]
 
-
 N_NEIGHBOR_BINS = 3  # bins on either side that share their rows, the nearer the more
 SHAPE_DECAY = 0.8  # of the shape that axes are compared with, from bin to bin
 N_ROTATION_ITERATIONS = 5

@@ -19,9 +19,6 @@ SLOW_CURRICULUM = 0.9
 Rule = Callable[[TrainingCurve, FitSummary], Diagnosis | None]
 
 
-# --- signs that several rules read ---------------------------------------------------------------
-
-
 def _adversary_reads_index(curve: TrainingCurve, fit: FitSummary) -> bool:
     """Whether the adversary's loss measures what z tells of u; a domain classifier's does not."""
     if fit.is_conditional or not fit.is_adaptive:
@@ -74,9 +71,6 @@ def _is_at_least(value: float | None, limit: float) -> bool:
     return value is not None and value >= limit
 
 
-# --- suggestions ---------------------------------------------------------------------------------
-
-
 def _suggest_more_steps(fit: FitSummary) -> Suggestion:
     return Suggestion("steps", fit.steps, max(DEFAULT_STEPS, 3 * fit.steps))
 
@@ -88,9 +82,6 @@ def _suggest_learning_rate(fit: FitSummary, proposed: float) -> Suggestion:
 def _suggest_more_discriminator_steps(fit: FitSummary) -> Suggestion:
     steps = fit.discriminator_steps
     return Suggestion("discriminator_steps", steps, 2 * max(steps, DEFAULT_DISCRIMINATOR_STEPS))
-
-
-# --- the rules -----------------------------------------------------------------------------------
 
 
 def _diagnose_lagging(curve: TrainingCurve, fit: FitSummary) -> Diagnosis | None:
@@ -245,9 +236,6 @@ GAME_RULES: tuple[Rule, ...] = (
     _diagnose_fast_curriculum,
     _diagnose_convergence,
 )
-
-
-# --- a symptom that any of them may cause --------------------------------------------------------
 
 
 def diagnose_far_predictions(fit: FitSummary) -> Diagnosis | None:

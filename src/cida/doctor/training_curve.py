@@ -37,8 +37,6 @@ class TrainingCurve:
         name = "adversarial_gradient_share"
         return [e.health[name] for e in self.events_between(start, 1.0) if name in e.health]
 
-    # --- the discriminator -----------------------------------------------------------------------
-
     def index_share_read(self, start: float = 0.0) -> float | None:
         """The median share of u that the discriminator reads in z."""
         events = self.events_between(start, 1.0)
@@ -65,8 +63,6 @@ class TrainingCurve:
         """The median share of the gradient in z that is the adversary's, where it has any."""
         shares = self.gradient_shares(0.5)
         return _median(share for share in shares if share > 0)
-
-    # --- the prediction --------------------------------------------------------------------------
 
     def prediction_loss(self, part: int = -1) -> float | None:
         """The mean prediction loss in one fifth of the run, measured by the sum of learning rates.

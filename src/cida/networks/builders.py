@@ -80,25 +80,31 @@ def build_encoder(
         return ImageEncoder(layout.shape[-1], IMAGE_LAYERS, IMAGE_ENCODING_WIDTH, rotation)
     if layout.kind == "signal":
         return SignalEncoder(space.embedding_width, SIGNAL_WIDTH, channels=layout.shape[0])
+    _check_coordinates(coordinates, space, layout)
+    numbers, index_width = layout.n_numbers, space.embedding_width
     width = 2 * encoding_width if stochastic == "gaussian" else encoding_width
     dropout = ENCODER_DROPOUT if stochastic == "dropout" else 0.0
-    encoder = _build_for_columns(layout, space, coordinates, capacity, hidden, width, dropout)
+    has_windows = coordinates == "windows"
+    encoder: nn.Module
+    if is_frame(coordinates):
+        follow: Literal["path", "axes"] = "axes" if coordinates == "principal-axes" else "path"
+        encoder = FramedEncoder(numbers, hidden, width, dropout, follow)
+    elif coordinates == "learned":
+        encoder = IndexedEncoder(numbers, index_width, hidden, width, dropout=dropout)
+    elif has_windows or capacity == "linear" or not layout.is_numbers_only:
+        extra = (layout.missing_indicators, layout.category_sizes, index_width)
+        # It has dropout of its own, probabilistic or not.
+        encoder = TabularEncoder(numbers, *extra, hidden, width, window=has_windows)
+    else:
+        encoder = PlainEncoder(numbers, hidden, width, dropout)
     if stochastic == "gaussian":
         return GaussianEncoder(encoder)
     return convert_dropout(encoder) if stochastic == "dropout" else encoder
 
 
-def _build_for_columns(
-    layout: RowLayout,
-    space: Space,
-    coordinates: CoordinateMode,
-    capacity: Capacity,
-    hidden: Sequence[int],
-    width: int,
-    dropout: float,
-) -> nn.Module:
-    index_width = space.embedding_width
-    if is_frame(coordinates) and index_width != 1:
+def _check_coordinates(coordinates: CoordinateMode, space: Space, layout: RowLayout) -> None:
+    """Refuses a frame where the index is no line, x has gaps, or a turn is too large a matrix."""
+    if is_frame(coordinates) and space.embedding_width != 1:
         raise ValueError(
             f"coordinates is {coordinates!r}, which needs an index of one number on a Line, and "
             f"the space is {space!r}; use 'windows', 'raw' or 'learned'."
@@ -108,29 +114,11 @@ def _build_for_columns(
             f"coordinates is {coordinates!r}, which needs columns of numbers without missing "
             "values, and X has categories or missing values; use 'windows' or 'raw'."
         )
-    if is_frame(coordinates):
-        if not can_use_moving_frame(space, layout.n_numbers):  # a turn is too large a matrix
-            raise ValueError(
-                f"coordinates is {coordinates!r} and X has {layout.n_numbers} columns; a moving "
-                f"frame takes at most {MAX_FRAME_FEATURES}: choose columns, or use 'windows' or "
-                "'raw'."
-            )
-        follow: Literal["path", "axes"] = "axes" if coordinates == "principal-axes" else "path"
-        return FramedEncoder(layout.n_numbers, hidden, width, dropout, follow)
-    if coordinates == "learned":
-        return IndexedEncoder(layout.n_numbers, index_width, hidden, width, dropout=dropout)
-    has_windows = coordinates == "windows"
-    if has_windows or capacity == "linear" or not layout.is_numbers_only:
-        return TabularEncoder(  # it has dropout of its own, probabilistic or not
-            layout.n_numbers,
-            layout.missing_indicators,
-            layout.category_sizes,
-            index_width,
-            hidden,
-            width,
-            window=has_windows,
+    if is_frame(coordinates) and not can_use_moving_frame(space, layout.n_numbers):
+        raise ValueError(
+            f"coordinates is {coordinates!r} and X has {layout.n_numbers} columns; a moving frame "
+            f"takes at most {MAX_FRAME_FEATURES}: choose columns, or use 'windows' or 'raw'."
         )
-    return PlainEncoder(layout.n_numbers, hidden, width, dropout)
 
 
 def build_predictor(

@@ -9,7 +9,6 @@ from cida.selection.validation_set import CandidateOutputs, ValidationSet
 
 __all__ = ["Calibration", "ExpectedScore", "calibrate", "expected_scores_by_cell"]
 
-
 # Below the first reliability the propagated labels count nothing, from the second on fully. Set on
 # plane, noisy index and ladder.
 RELIABILITY_RANGE = (0.6, 0.8)

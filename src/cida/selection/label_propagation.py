@@ -21,7 +21,6 @@ from cida.spaces import Space
 
 __all__ = ["PropagatedLabels", "Propagation", "propagate_labels"]
 
-
 MAX_KERNEL_ROWS = 1000  # training rows of a kernel: its matrix grows with their square
 MAX_STAGE_ROWS = 400  # training rows of one stage of a stepwise propagation
 N_STAGES = 20  # of a stepwise propagation to the farthest target

@@ -17,7 +17,6 @@ from cida.training import seeded
 
 __all__ = ["CandidateOutputs", "ValidationSet"]
 
-
 MAX_VALIDATION_SOURCE_ROWS = 1000
 MAX_VALIDATION_TARGET_ROWS = 3000
 

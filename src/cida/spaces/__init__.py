@@ -31,7 +31,6 @@ __all__ = [
     "space_from_dict",
 ]
 
-
 MAX_ABS_INDEX = 1e150  # of an index in a file: squares of distances must not overflow
 
 
