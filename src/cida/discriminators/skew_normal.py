@@ -65,26 +65,19 @@ class SkewNormal(Discriminator):
             return share @ self.score(params[None], points)
 
         def fit_from_skews(*numbers: float) -> Tensor:
-            return minimize_lbfgs(
-                loss, [torch.stack([mean, raw, raw.new_tensor(n)]) for n in numbers]
-            )
+            starts = [torch.stack([mean, raw, raw.new_tensor(n)]) for n in numbers]
+            return minimize_lbfgs(loss, starts)
 
         # Some rows have a second best, far out, where the skewness is near its most.
         from_mild_skew, from_strong_skew = fit_from_skews(-1.0, 0.0, 1.0), fit_from_skews(-3.0, 3.0)
-        return (
-            from_strong_skew
-            if float(loss(from_strong_skew)) < float(loss(from_mild_skew)) - MIN_LOSS_GAIN
-            else from_mild_skew
-        )
+        gain = float(loss(from_mild_skew)) - MIN_LOSS_GAIN - float(loss(from_strong_skew))
+        return from_strong_skew if gain > 0 else from_mild_skew
 
     def moments(self, params: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, variance and skewness, in the embedding, of distributions with these parameters."""
         mean, raw, raw_skewness = params.chunk(3, dim=1)
-        return (
-            mean,
-            variance_from_raw(raw),
-            SKEWNESS_FACTOR * _skewness_cube_root(raw_skewness) ** 3,
-        )
+        skewness = SKEWNESS_FACTOR * _skewness_cube_root(raw_skewness) ** 3
+        return mean, variance_from_raw(raw), skewness
 
     def direct_params(self, params: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Location xi, scale w and slant a, from mean, variance and skewness."""

@@ -46,9 +46,7 @@ def diagnose_label_shift(summary: FitSummary) -> Iterator[Diagnosis]:
     shift = summary.label_shift
     if shift is None or not shift.is_suspected or not summary.is_adaptive or summary.is_conditional:
         return
-    evidence = (
-        {"between_variance_share": shift.shift}
-        if shift.label is None
-        else {"min_class_share": shift.low, "max_class_share": shift.high}
-    )
+    evidence = {"min_class_share": shift.low, "max_class_share": shift.high}
+    if shift.label is None:
+        evidence = {"between_variance_share": shift.shift}
     yield Diagnosis("label-shift", evidence, Suggestion("game", summary.game, "conditional"))

@@ -21,12 +21,8 @@ _UNSCALED = (
     "is expected."
 )
 _SCALE_INDEX = "Remove or clip the outliers in domain_index, or pass its logarithm or rank."
-_SCALE_SPACE = (
-    "Use space=cida.Line(), which scales it, or scale it in the fit method of your space."
-)
-_RAISE_BATCH_SIZE = (
-    "Raise batch_size, so that the discriminator cannot memorize the rows of a round."
-)
+_FIT_SPACE = "Use space=cida.Line(), which scales it, or scale it in the fit method of your space."
+_LARGER_BATCH = "Raise batch_size, so that the discriminator cannot memorize the rows of a round."
 
 # code -> what was found, and what to do where that is no single parameter
 TEMPLATES: dict[str, tuple[str | tuple[str, str], ...]] = {
@@ -44,8 +40,8 @@ TEMPLATES: dict[str, tuple[str | tuple[str, str], ...]] = {
     "index-unscaled": (
         (_DENSE + "column {column:.0f} of " + _OUTLIERS, _SCALE_INDEX),
         (_DENSE + _OUTLIERS, _SCALE_INDEX),
-        ("Column {column:.0f} of " + _UNSCALED, _SCALE_SPACE),
-        (_UNSCALED, _SCALE_SPACE),
+        ("Column {column:.0f} of " + _UNSCALED, _FIT_SPACE),
+        (_UNSCALED, _FIT_SPACE),
     ),
     "too-few-rows": (
         (
@@ -91,12 +87,12 @@ TEMPLATES: dict[str, tuple[str | tuple[str, str], ...]] = {
         (
             "The discriminator reads {index_share_read:.0%} of the index in z until the end, with "
             "{discriminator_steps:.0f} steps per step of the encoder.",
-            _RAISE_BATCH_SIZE,
+            _LARGER_BATCH,
         ),
         (
             "The encoder only hides the index: " + _LOSS_LEFT + ", with {discriminator_steps:.0f} "
             "steps of the discriminator per step of the encoder.",
-            _RAISE_BATCH_SIZE,
+            _LARGER_BATCH,
         ),
     ),
     "curriculum-too-fast": (

@@ -36,10 +36,8 @@ class ResidualDiscriminator(nn.Module):
         """``V_D`` and ``V_B``: the mean losses of the two heads."""
         reference_params = self.reference(torch.cat([torch.zeros_like(z), yhat], dim=1))
         params = reference_params.detach() + self.beyond(torch.cat([z, yhat], dim=1))
-        value, reference = (
-            mean_over_ranks(self.reference.score(each, target), total=global_rows)
-            for each in (params, reference_params)
-        )
+        losses = [self.reference.score(each, target) for each in (params, reference_params)]
+        value, reference = (mean_over_ranks(loss, total=global_rows) for loss in losses)
         return value, reference
 
 

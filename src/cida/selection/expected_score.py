@@ -121,9 +121,8 @@ def expected_scores_by_cell(
         propagated = calibration.agreement_accuracy * implied
         score = float(np.clip(weight * propagated + (1 - weight) * confidence, 0, 1))
         sampling_variance = max(score * (1 - score), 0.5 / len(rows)) / len(rows)
-        model_variance = (
-            MIN_STD_ERROR**2 + (weight * implied_std) ** 2 + ((1 - weight) * calibration.std) ** 2
-        )
+        model_variance = MIN_STD_ERROR**2 + (weight * implied_std) ** 2
+        model_variance += ((1 - weight) * calibration.std) ** 2
         half_width = INTERVAL_STD_ERRORS * float(np.sqrt(sampling_variance + model_variance))
         max_distance = calibration.max_distance * (1 + 1e-9)
         lo, hi = (bound[cell].tolist() for bound in (cells.lower, cells.upper))
