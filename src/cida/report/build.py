@@ -11,21 +11,13 @@ from pathlib import Path
 from cida.certificate import Certificate
 from cida.methods import REFERENCE_METHOD
 from cida.report.runs import Run
-from cida.report.theme import N_LINE_STYLES
+from cida.report.theme import N_LINE_STYLES, read_static
 from cida.runs.fitted_run import FittedRun
 from cida.runs.records import ExperimentText, Manifest, RunResult, TaskRecord
 from cida.runs.run_folder import RunFolder
 from cida.runs.snapshot import Snapshot
 
 __all__ = ["Chapter", "MethodView", "ReportView", "TaskView", "group_runs"]
-
-USER_TABLES_TEXT = ExperimentText(
-    "Models of your own table",
-    "No target label was seen: how right a model is on the target nobody can say from the table "
-    "alone. What can be said without them is here.",
-    "held-out source: on source rows that were not trained on. expected: the accuracy to expect on "
-    "the target, told without its labels.",
-)
 
 
 @dataclass(frozen=True)
@@ -217,7 +209,7 @@ def _chapter(experiment: str, preset: str, protocol: str, runs: Sequence[Run]) -
         by_task.setdefault(_user_task_key(run) if run.is_user_table else run.task, []).append(run)
     groups = {name: group for name, group in by_task.items() if group}
     if runs[0].is_user_table:
-        text = USER_TABLES_TEXT
+        text = ExperimentText(**json.loads(read_static("user_tables.json")))
         tasks = [_user_table_task(group, runs) for group in groups.values()]
     else:
         tasks = [_task(records.get(n) or TaskRecord(n, n), group) for n, group in groups.items()]

@@ -55,12 +55,12 @@ def build_explorer_data(
     if all(view.classes is not None for view in views):
         classes = list(dict.fromkeys(name for view in views for name in view.classes or ()))
     bars = _classes_with_bars(views)
+    data: JsonObject = {"columns": columns, "classes": classes, "runs": [], "arrays": arrays.packed}
     shown = tuple(shown_first) or tuple(snapshots)[:N_RUNS_SHOWN_FIRST]
-    runs = [
-        {"title": title, "shown": title in shown, **_run_data(view, columns, classes, bars, arrays)}
-        for title, view in snapshots.items()
-    ]
-    return {"columns": columns, "classes": classes, "runs": runs, "arrays": arrays.packed}
+    for title, view in snapshots.items():
+        run = {"title": title, "shown": title in shown, **_run_data(view, data, bars, arrays)}
+        data["runs"].append(run)
+    return data
 
 
 class _ArrayStore:
@@ -166,15 +166,10 @@ def _classes_with_bars(views: Sequence[Snapshot]) -> set[str]:
     return set(sorted(shares, key=lambda name: -shares[name])[:max_bars])
 
 
-def _run_data(
-    view: Snapshot,
-    columns: Sequence[JsonObject],
-    classes: list[str] | None,
-    bars: set[str],
-    arrays: _ArrayStore,
-) -> JsonObject:
+def _run_data(view: Snapshot, page: JsonObject, bars: set[str], arrays: _ArrayStore) -> JsonObject:
+    classes: list[str] | None = page["classes"]
     data: JsonObject = {"u": [], "source": None, "cloud": None, "plane": None}
-    for k, column in enumerate(columns):
+    for k, column in enumerate(page["columns"]):
         u = np.mod(view.u[:, k], column["period"]) if column["period"] else view.u[:, k]
         data["u"].append(arrays.add(u, 16, column["low"], column["high"]))
     data["source"] = arrays.add_integers(view.source)

@@ -61,15 +61,10 @@ class _ScoreCurve:
     @property
     def series(self) -> Series:
         """The mean over seeds, and the band from the worst to the best of them."""
-        spread = (self.scores.min(0).tolist(), self.scores.max(0).tolist())
-        return Series(
-            self.method.title,
-            self.x.tolist(),
-            self.mean.tolist(),
-            self.method.style,
-            spread if len(self.scores) > 1 else None,
-            key=self.method.key,
-        )
+        worst, best = self.scores.min(0).tolist(), self.scores.max(0).tolist()
+        spread = (worst, best) if len(self.scores) > 1 else None
+        x, y, method = self.x.tolist(), self.mean.tolist(), self.method
+        return Series(method.title, x, y, method.style, spread, key=method.key)
 
     def describe(self) -> str:
         """The line for who does not see it."""
