@@ -1,5 +1,7 @@
 """Where along u an encoding still depends on it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import accumulate
 

@@ -1,5 +1,7 @@
 """The alignment certificate: does z still reveal u? It can refute alignment, never prove it."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self

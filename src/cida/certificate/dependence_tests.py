@@ -1,5 +1,7 @@
 """The tests behind a certificate: one verdict of all, at a family-wise level of 5 %."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

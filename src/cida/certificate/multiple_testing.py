@@ -1,5 +1,7 @@
 """One family-wise p-value of many permutation tests (Westfall and Young, 1993)."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 

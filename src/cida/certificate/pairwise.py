@@ -1,5 +1,7 @@
 """Distance correlation and HSIC under permutations: all pairs of at most a thousand rows."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 

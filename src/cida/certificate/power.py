@@ -5,6 +5,8 @@ squares of numbers that are normal where z and u are independent. A dependence t
 share s of V[u] moves their means by ``n q s / (1 - s)`` in all (the non-centrality).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Fresh probes from z to u, scored on rows that they were not fitted on."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Iterator

@@ -4,8 +4,9 @@ Tests along few directions see less, tests along many drown it in noise. So ther
 families: all principal components at once, the leading ones, and single directions with bends.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -50,12 +51,12 @@ class Strata:
     covariate: Array | None = None
 
     @classmethod
-    def single(cls, n_rows: int) -> Self:
+    def single(cls, n_rows: int) -> Strata:
         """All rows in one stratum."""
         return cls(np.zeros(n_rows, dtype=np.int64))
 
     @classmethod
-    def from_predictions(cls, predicted: Array) -> Self:
+    def from_predictions(cls, predicted: Array) -> Strata:
         """One stratum per predicted class, or bins of equal size of many distinct numbers."""
         values, codes = np.unique(predicted, return_inverse=True)
         if predicted.dtype.kind != "f" or len(values) < MIN_DISTINCT_NUMBERS:
@@ -72,9 +73,8 @@ class Strata:
         """How many means and slopes are subtracted."""
         return len(self) * (1 if self.covariate is None else 2)
 
-    def __getitem__(self, rows: Array) -> Self:
-        covariate = None if self.covariate is None else self.covariate[rows]
-        return type(self)(self.codes[rows], covariate)
+    def __getitem__(self, rows: Array) -> Strata:
+        return Strata(self.codes[rows], None if self.covariate is None else self.covariate[rows])
 
     def groups(self) -> list[Array]:
         """The rows of each stratum."""

@@ -1,5 +1,7 @@
 """The moving frame: each row relative to the mean at its index, with the mean's turns undone."""
 
+from __future__ import annotations
+
 import warnings
 from typing import Literal, Self
 

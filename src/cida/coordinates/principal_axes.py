@@ -1,5 +1,7 @@
 """How the principal axes of the rows turn along the index."""
 
+from __future__ import annotations
+
 import numpy as np
 from scipy.linalg import expm
 

@@ -4,9 +4,11 @@ Only the source is tried on, and only its labels are read. Coordinates themselve
 the inputs of all rows, and never to a label.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, Self, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -160,7 +162,7 @@ class _Trial:
     target_index: Tensor
 
     @classmethod
-    def of(cls, space: Space, dataset: IndexedDataset, layout: RowLayout) -> Self:
+    def of(cls, space: Space, dataset: IndexedDataset, layout: RowLayout) -> _Trial:
         source_rows = dataset.source_rows
         chosen = source_rows[evenly_spaced(len(source_rows), MAX_TRIAL_ROWS)]
         pooled = dataset[evenly_spaced(len(dataset), MAX_COORDINATE_ROWS)]

@@ -1,5 +1,7 @@
 """The contract of a discriminator: parameters of p(u|z), their loss, and its ceiling."""
 
+from __future__ import annotations
+
 import inspect
 import math
 from abc import ABC, abstractmethod

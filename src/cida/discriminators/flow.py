@@ -1,5 +1,7 @@
 """The flow discriminator: spline flows as the distribution of u."""
 
+from __future__ import annotations
+
 import math
 from importlib import import_module
 from typing import Any

@@ -1,5 +1,7 @@
 """The Gaussian discriminator of PCIDA."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

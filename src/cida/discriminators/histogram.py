@@ -1,5 +1,7 @@
 """The histogram discriminator: a softmax over bins that know their distances."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real

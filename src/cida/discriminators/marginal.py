@@ -1,5 +1,7 @@
 """Tools that fit the constant parameters of heads without a closed form."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The mixture density network: a Gaussian mixture as the distribution of u."""
 
+from __future__ import annotations
+
 import math
 
 import torch

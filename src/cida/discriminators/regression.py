@@ -1,5 +1,7 @@
 """Discriminators that predict a single value: the squared and the absolute error."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -1,5 +1,7 @@
 """The skew-normal discriminator: a third moment beside mean and variance."""
 
+from __future__ import annotations
+
 import math
 
 import torch

@@ -1,5 +1,7 @@
 """The von Mises discriminator: the Gaussian's counterpart on a circle."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -1,5 +1,7 @@
 """A mixture of von Mises distributions."""
 
+from __future__ import annotations
+
 from torch import Tensor, nn
 
 from cida.discriminators.mixture import ComponentParams, Mixture

@@ -1,5 +1,7 @@
 """Problems of the data: an index or labels with which no game can do well."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 from cida.doctor.diagnosis import Diagnosis, Suggestion

@@ -1,5 +1,7 @@
 """What went wrong in a training, and what to change: rules on its events and its summary."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from cida.doctor.data_rules import diagnose_index, diagnose_label_shift, diagnose_row_counts

@@ -1,5 +1,7 @@
 """What the doctor reports of a run: codes, figures and one parameter to change."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass
 from typing import Any, Self

@@ -5,6 +5,8 @@ templates. The first pair counts whose figures are all there. This module knows 
 so that the records can use it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from string import Formatter
 from typing import Any

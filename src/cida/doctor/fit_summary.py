@@ -1,5 +1,7 @@
 """What is known of a fit besides its events: settings, rows, index and final figures."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

@@ -1,5 +1,7 @@
 """Problems of the game, each recognized by its own signs; rules are tried from cause to effect."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from statistics import median
 

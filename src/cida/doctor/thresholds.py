@@ -1,5 +1,7 @@
 """The limits beyond which the doctor reports a problem, in one place."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from cida.training import round_probe

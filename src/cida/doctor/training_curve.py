@@ -1,5 +1,7 @@
 """How a training went, by its events."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median

@@ -1,5 +1,7 @@
 """ADDA: the merged source against the merged target, in two phases."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Iterator, Mapping
 

@@ -1,5 +1,7 @@
 """The three-player game of the paper, with any discriminator."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 from torch import Tensor

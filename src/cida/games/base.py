@@ -1,5 +1,7 @@
 """The contract of a game: its players, and the moves of a round."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

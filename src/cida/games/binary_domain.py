@@ -1,5 +1,7 @@
 """What ADDA, CUA and DANN share: an adversary that tells two groups of rows apart."""
 
+from __future__ import annotations
+
 import math
 
 from torch import Tensor, nn

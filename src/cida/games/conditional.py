@@ -1,5 +1,7 @@
 """The conditional game: the discriminator also sees the prediction."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

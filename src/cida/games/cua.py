@@ -1,5 +1,7 @@
 """CUA: one target bin after another, from near to far, with replay."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 

@@ -1,5 +1,7 @@
 """DANN with one target domain: the merged source against the merged target."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import partial
 

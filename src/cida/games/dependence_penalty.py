@@ -1,5 +1,7 @@
 """Games without an adversary: the encoder pays for what z still reveals about u."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Self

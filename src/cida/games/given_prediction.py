@@ -1,5 +1,7 @@
 """The game for labels that depend on u: z hides only what the prediction does not reveal."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Iterator
 from functools import partial

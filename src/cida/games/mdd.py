@@ -1,5 +1,7 @@
 """MDD: an auxiliary classifier that agrees on the source and disagrees on the target."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from functools import partial

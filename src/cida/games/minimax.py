@@ -1,5 +1,7 @@
 """What all games with one adversary share."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Self, TypeVar

@@ -1,5 +1,7 @@
 """Labels that a game predicted for target rows and keeps."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 
 import torch

@@ -1,5 +1,7 @@
 """Source-Only: a model that never sees the target."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 from cida.data import Batch

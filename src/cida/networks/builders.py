@@ -1,5 +1,7 @@
 """Encoders and predictors from plain arguments: what a plan says and what a row consists of."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,5 +1,7 @@
 """An encoder that sees each row in the moving frame of its index."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,5 +1,7 @@
 """Encoders for images: a spatial transformer, then convolutions."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,5 +1,7 @@
 """Multi-layer perceptrons for all three players."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import torch

@@ -1,5 +1,7 @@
 """Batch normalisation whose mean and variance depend on the index."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

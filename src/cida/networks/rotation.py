@@ -1,5 +1,7 @@
 """The spatial transformer of Rotating MNIST: an image is rotated before it is read."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

@@ -1,5 +1,7 @@
 """Networks as JSON values, from which a model file can build them again."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 from collections.abc import Callable, Mapping

@@ -1,8 +1,9 @@
 """An encoder for signals: the residual network of the paper's table, at any width."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -36,10 +37,10 @@ class Block:
     middle: int
     channels: int
 
-    def with_width_factor(self, factor: float) -> Self:
+    def with_width_factor(self, factor: float) -> Block:
         """Return the same block with ``factor`` times the channels."""
         middle, channels = (scale_channels(n, factor) for n in (self.middle, self.channels))
-        return replace(self, middle=middle, channels=channels)
+        return Block(self.kernel, self.stride, middle, channels)
 
 
 STEM_KERNEL, STEM_STRIDE, STEM_CHANNELS = 13, 2, 64

@@ -1,5 +1,7 @@
 """An encoder for tables: numbers, missing values and categories along an index."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import torch

@@ -1,5 +1,7 @@
 """The expected accuracy of a classifier along the index, estimated without target labels."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Source labels propagated along the index, weighted by trials inside the source."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 import torch
@@ -105,7 +106,7 @@ class PropagatedLabels:
         # One more row counts as correct, so that without any such row the accuracy is 1.
         return float(((weight * is_correct).sum() + 1) / (weight.sum() + 1))
 
-    def select_rows(self, rows: Array) -> Self:
+    def select_rows(self, rows: Array) -> PropagatedLabels:
         """The same for these rows alone."""
         return replace(self, labels=self.labels[:, rows], confidence=self.confidence[:, rows])
 
@@ -187,7 +188,7 @@ class _Trial:
     has_classes: bool
 
     @classmethod
-    def from_rows(cls, space: Space, x: Tensor, y: Tensor, u: Tensor, labelled: Tensor) -> Self:
+    def from_rows(cls, space: Space, x: Tensor, y: Tensor, u: Tensor, labelled: Tensor) -> _Trial:
         source_rows = labelled.nonzero()[:, 0]
         if len(source_rows) < MIN_PROPAGATION_SOURCE_ROWS or len(source_rows) == len(x):
             raise ValueError(

@@ -1,5 +1,7 @@
 """Thirds of the source by their distance to the target, for leave-range-out trials."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

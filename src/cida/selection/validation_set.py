@@ -1,9 +1,10 @@
 """What runs are compared on where the target has no labels: rows, and the runs' outputs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -57,7 +58,7 @@ class ValidationSet:
     @classmethod
     def from_dataset(
         cls, space: Space, dataset: IndexedDataset, held_out: Tensor | None = None
-    ) -> Self:
+    ) -> ValidationSet:
         """Take a subset of source and target rows, and all rows that are held out.
 
         The data set must contain the labels of the rows that are held out.

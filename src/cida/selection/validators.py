@@ -1,5 +1,7 @@
 """Validators: which of several runs to keep, decided without target labels."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar

@@ -1,5 +1,7 @@
 """Inside the source's hull or outside it: interpolation or extrapolation."""
 
+from __future__ import annotations
+
 import numpy as np
 import torch
 from scipy.optimize import linprog

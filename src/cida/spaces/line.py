@@ -1,5 +1,7 @@
 """An index on the real line."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """An index on a circle."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """Several index columns at once."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """A space scaled to the index values of a fit, with checks that name what is wrong."""
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from cida.indexing import subsample
