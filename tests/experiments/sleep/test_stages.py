@@ -100,10 +100,10 @@ BOMB = """<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no XML"),
-        ("nonsense", "no XML"),
-        ("<PSGAnnotation><ScoredEvents>", "no XML"),
-        ('<?xml version="1.0" encoding="no-such"?><a/>', "no XML"),
+        ("", "not XML"),
+        ("nonsense", "not XML"),
+        ("<PSGAnnotation><ScoredEvents>", "not XML"),
+        ('<?xml version="1.0" encoding="no-such"?><a/>', "not XML"),
         (BOMB, "declares XML entities"),
         ('<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><x>&a;</x>', "XML entities"),
         ("<PSGAnnotation/>", "no sleep stage"),

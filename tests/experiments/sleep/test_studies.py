@@ -69,7 +69,7 @@ def test_a_subject_twice_is_refused(tmp_path):
 
 
 def test_a_root_without_nights_is_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match=r"has no polysomnography/edfs/mesa-sleep-\*.edf; point"):
+    with pytest.raises(ValueError, match=r"has no polysomnography/edfs/mesa-sleep-\*.edf; give"):
         STUDIES["mesa"].find_recordings(tmp_path)
     with pytest.raises(ValueError, match="which is not a folder"):
         STUDIES["mesa"].find_recordings(tmp_path / "absent")
