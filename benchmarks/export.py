@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from benchmarks.measure import Effort, Measurement
+from cida.array_types import Array
 from cida.estimators import CIDAClassifier, CidaWarning
 from cida.experiments.rotating_mnist.rotating_tasks import ImageNetworks
 from cida.experiments.sleep.sleep_tasks import SignalNetworks
@@ -38,7 +39,6 @@ __all__ = [
     "torch_predictor",
 ]
 
-Array = np.ndarray[Any, Any]
 Predictors = Mapping[str, Callable[[int], object]]  # each predicts its first so many rows
 
 EXPORT_BATCH_ROWS = 4096

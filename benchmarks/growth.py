@@ -25,6 +25,7 @@ from benchmarks.measure import (
     run_in_subprocess,
     step_ms,
 )
+from cida.array_types import Array
 from cida.data import IndexedDataset
 from cida.estimators import CIDAClassifier, CidaWarning
 from cida.games import Game
@@ -45,7 +46,6 @@ __all__ = [
     "write_rows",
 ]
 
-Array = np.ndarray[Any, Any]
 T = TypeVar("T")
 
 GROWTH_ROW_COUNTS = (10_000, 100_000, 1_000_000, 10_000_000)

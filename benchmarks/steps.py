@@ -50,7 +50,6 @@ __all__ = [
     "table_game",
 ]
 
-Array = np.ndarray[Any, Any]
 GameSetup = tuple[Adversarial, IndexedDataset, TrainingConfig]
 
 MAX_STEP_OVER_FLOOR = 1.15

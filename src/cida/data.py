@@ -5,17 +5,17 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.io.arrays import advise_random_access
 
 __all__ = ["Batch", "IndexedDataset", "MappedDataset", "RowLayout"]
 
-Array = np.ndarray[Any, Any]
 _ROW_FIELDS = ("x", "y", "u", "labelled", "weight")
 
 

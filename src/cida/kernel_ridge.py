@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from scipy.linalg import solve
 from torch import Tensor
 from torch.nn.functional import one_hot
+
+from cida.array_types import Array
 
 __all__ = [
     "kernel_ridge",
@@ -18,7 +18,6 @@ __all__ = [
     "standardize_columns",
 ]
 
-Array = np.ndarray[Any, Any]
 
 MAX_KERNEL_COLUMNS = 50  # of x; wider x is reduced to its principal components
 RIDGE_PENALTY = 0.1

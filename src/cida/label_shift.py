@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.data import IndexedDataset
 from cida.indexing import evenly_spaced, subsample
 from cida.kernel_ridge import make_label_matrix
@@ -16,7 +16,6 @@ from cida.spaces import Space
 
 __all__ = ["LabelShift", "measure_label_shift", "measure_source_label_shift"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_LABEL_SHIFT_ROWS = 20_000
 N_NEIGHBORHOODS = 50

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.kernel_ridge import standardize_columns
 from cida.spaces import Space
 
 __all__ = ["BinScore", "accuracy", "index_r2", "root_mean_squared_error", "score_by_bin"]
 
-Array = np.ndarray[Any, Any]
 Metric = Callable[[Array, Array], float]
 
 

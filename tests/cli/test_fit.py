@@ -111,7 +111,7 @@ def test_fit_prints_what_it_understood_and_what_it_came_to(files, tmp_path, caps
     assert results[5:] == ["The report, to open in a browser:", str(report), str(out)]
     page = report.read_text()
     assert "What is predicted" in page
-    assert all(html.escape(line) in page for line in lines[:-3])
+    assert all(line in html.unescape(page) for line in lines[:-3])
     assert "source" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert sorted(path.name for path in out.iterdir()) == [
@@ -120,7 +120,8 @@ def test_fit_prints_what_it_understood_and_what_it_came_to(files, tmp_path, caps
     words = json.loads((out / "run.json").read_text())
     assert words["fit"]["plan"]["space"] == {"kind": "periodic", "period": 24.0}
     assert words["settings"]["steps"] == 20
-    assert (words["fit"]["n_rows"], words["fit"]["n_source_rows"]) == (ROWS, source)
+    n_rows = {part: words["fit"]["data"][part]["n_rows"] for part in ("source", "target")}
+    assert n_rows == {"source": source, "target": ROWS - source}
     assert [path.name for path in out.parent.iterdir()] == ["run"]
 
 

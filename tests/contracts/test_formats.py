@@ -8,8 +8,22 @@ import pytest
 
 from cida.doctor import Diagnosis
 from cida.doctor.diagnosis import Suggestion
-from cida.runs.records import FitRecord, RunRecord
+from cida.runs.fit_record import DataSummary, FitFigures, FitRecord, RowSummary
+from cida.runs.records import RunRecord
+from cida.support import TargetSupport
 
+FIT = FitRecord(
+    DataSummary(
+        label="outcome",
+        n_classes=2,
+        label_range=None,
+        index_names=("age",),
+        index_kinds=("number",),
+        source=RowSummary(5, (20.0,), (50.0,)),
+        target=RowSummary(5, (50.0,), (80.0,)),
+    ),
+    FitFigures("accuracy", 0.9, 0.5, 0.1, TargetSupport(1.0, 30.0)),
+)
 FORMATS = Path(__file__).parents[2] / "docs" / "formats"
 SPEC = importlib.util.spec_from_file_location("make_schemas", FORMATS / "make_schemas.py")
 make_schemas = importlib.util.module_from_spec(SPEC)
@@ -32,7 +46,7 @@ def test_every_schema_is_listed_and_none_is_left_over():
 @pytest.mark.parametrize(
     ("name", "record"),
     [
-        ("run", RunRecord("circle", "cida", fit=FitRecord("outcome", ["age"], 10, 5, 1))),
+        ("run", RunRecord("circle", "cida", fit=FIT)),
         ("diagnosis", Diagnosis("lambda-too-large", {"x": 1.0}, Suggestion("lambda_d", 5.0, 1.0))),
     ],
 )

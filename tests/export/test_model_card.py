@@ -14,9 +14,12 @@ from torch import nn
 import cida
 from cida.export.export_folder import export_folder
 from cida.export.model_card import ExportedModel, model_card, render_citation
-from cida.runs.records import FitRecord, RunRecord, RunResult
+from cida.runs.fit_record import DataSummary, FitFigures, FitRecord, RowSummary
+from cida.runs.records import RunRecord, RunResult
 from cida.runs.snapshot import Snapshot
+from cida.selection import ExpectedScore
 from cida.spaces import Periodic
+from cida.support import TargetSupport
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -46,16 +49,19 @@ RECORD = RunRecord(
     data="00c0ffee00c0ffee",
     versions={"cida": "0.1.0", "torch": "2.13.0"},
     fit=FitRecord(
-        label="fault",
-        index_names=["hour"],
-        n_rows=80,
-        n_source_rows=40,
-        n_members=1,
-        messages={
-            "data": ["source 6-18: 40 rows", "target 0-24: 40 rows"],
-            "warnings": ["the balance of fault moves along hour"],
-            "results": ["expected on the target, without its labels: accuracy 85% (72% to 97%)"],
-        },
+        data=DataSummary(
+            label="fault",
+            n_classes=2,
+            label_range=None,
+            index_names=("hour",),
+            index_kinds=("number",),
+            source=RowSummary(40, (6.0,), (18.0,)),
+            target=RowSummary(40, (0.0,), (24.0,)),
+            columns={"number": 3},
+        ),
+        figures=FitFigures("accuracy", 0.9, 0.5, 0.1, TargetSupport(0.5, 6.0)),
+        expected=(ExpectedScore(18.0, 24.0, 0.85, 0.72, 0.97, 40, is_within_calibration=True),),
+        warnings=("the balance of fault moves along hour",),
     ),
 )
 

@@ -13,9 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cida.certificate import Certificate
+from cida.io.json_decode import from_dict
 from cida.report import RunCollection, read_runs, render_report
 from cida.report.result_tables import build_result_lines, build_table
 from cida.report.sections.encodings_section import project_principal_components
+from cida.runs.fit_lines import data_lines, result_lines
+from cida.runs.fit_record import FitRecord
 from cida.runs.records import Origin
 
 EVIL = "<script>alert(1)</script>"
@@ -213,9 +216,9 @@ def test_the_page_of_a_users_table_has_what_was_understood_and_what_can_be_trust
     words = json.loads((ward_folder / "run.json").read_text())
     reader = read_page(ward_page.html)
     text = " ".join(reader.text)
-    messages = words["fit"]["messages"]
+    fit = from_dict(FitRecord, words["fit"])
     certificate = Certificate.from_dict(words["fit"]["certificate"])
-    for line in (*messages["data"], *messages["results"], *certificate.summary()):
+    for line in (*data_lines(fit.data), *result_lines(fit), *certificate.summary()):
         assert line in text
     assert headings(ward_page.html)[:4] == ["Results", "Explorer", "What it came to", "Along hour"]
     assert "Where the rows are" in text
@@ -223,7 +226,7 @@ def test_the_page_of_a_users_table_has_what_was_understood_and_what_can_be_trust
     assert "cida fit" in text
     (line,) = ward_page.tables["results"].texts
     assert line["rows"] == "420"
-    assert line["held-out source"] == f"{100 * words['fit']['scores']['accuracy']:.1f} %"
+    assert line["source, as trained"] == f"{100 * words['fit']['scores']['accuracy']:.1f} %"
 
 
 def test_without_an_adversary_there_is_no_ceiling_to_draw(circle_runs):
@@ -303,10 +306,8 @@ def test_what_a_user_wrote_is_text_and_never_markup(
 ):
     (own,) = read_runs([ward_folder])
     view = replace(own.snapshot, index_names=(name,), classes=(title, name, command), expected=())
-    messages = {
-        "data": [title], "warnings": [name], "results": [command],
-    }  # fmt: skip
-    fit = replace(own.record.fit, label=title, index_names=[name], messages=messages)
+    data = replace(own.record.fit.data, label=title, index_names=(name,), missing=(command,))
+    fit = replace(own.record.fit, data=data, warnings=(name,))
     record = replace(own.record, method=method, origin=Origin(command=command), fit=fit)
     mine = replace(own, record=record, snapshot=view)
     toys = [

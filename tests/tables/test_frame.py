@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cida.tables import ColumnRoles, map_rows, read_table
+from cida.tables.schema import DroppedColumn
 
 TABLE = """age,hour,bmi,ward,outcome
 20,1,22.5,A,yes
@@ -42,7 +43,7 @@ def test_the_encoded_inputs_are_those_of_the_schema(table):
 def test_label_index_and_dropped_columns_are_no_inputs(table):
     data = read_table(table(TABLE), ask(index=("age", "hour"), drop=("ward",)))
     assert data.schema.names == ("bmi",)
-    assert data.schema.dropped == (("ward", "drop names it"),)
+    assert data.schema.dropped == (DroppedColumn("ward", "excluded"),)
     assert data.u[1].tolist() == [30, 2]
 
 

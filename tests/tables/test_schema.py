@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import RobustScaler
 
 from cida.tables import Column, Schema
+from cida.tables.schema import DROP_REASONS, DroppedColumn
 from cida.tables.schema_builder import SchemaBuilder, SystematicSample
 
 
@@ -18,7 +19,7 @@ def learn(columns, kinds=None, batch=7):
     """The schema of these columns, learned in small batches, and the columns as one batch."""
     whole = pa.RecordBatch.from_pydict(columns)
     kinds = kinds or dict.fromkeys(columns, "number")
-    learner = SchemaBuilder(kinds, {})
+    learner = SchemaBuilder(kinds, ())
     for start in range(0, len(whole), batch):
         learner.add(whole.slice(start, batch))
     return learner.build(), whole
@@ -94,7 +95,7 @@ def test_what_cannot_help_is_dropped_with_its_reason():
     kinds = {"same": "number", "one": "category", "empty": None, "void": "number",
              "id": "category", "mark": "category", "flag": "number"}  # fmt: skip
     schema, batch = learn(columns, kinds)
-    assert dict(schema.dropped) == {
+    assert {column.name: column.summary() for column in schema.dropped} == {
         "same": "it is the same in every row",
         "one": "it is the same in every row",
         "empty": "it is empty",
@@ -112,7 +113,7 @@ def test_an_id_is_known_even_where_it_has_more_texts_than_are_counted(monkeypatc
     usual = [f"w{k % 150}" if k % 2 else "most" for k in range(2000)]
     kinds = {"id": "category", "usual": "category"}
     schema, _ = learn({"id": ids, "usual": usual}, kinds, batch=50)
-    assert list(dict(schema.dropped)) == ["id"]
+    assert [(column.name, column.reason) for column in schema.dropped] == [("id", "identifier")]
     assert schema.columns[0].categories[0] == "most"
 
 
@@ -144,7 +145,7 @@ COLUMNS = st.builds(
 
 @given(
     st.lists(COLUMNS, max_size=5, unique_by=lambda column: column.name),
-    st.lists(st.tuples(NAMES, NAMES), max_size=2),
+    st.lists(st.builds(DroppedColumn, NAMES, st.sampled_from([*DROP_REASONS]), NAMES), max_size=2),
 )
 def test_a_schema_goes_through_json_unchanged(columns, dropped):
     schema = Schema(tuple(columns), tuple(dropped))

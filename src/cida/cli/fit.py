@@ -108,12 +108,12 @@ class Fit:
 
     def run(self, console: Console) -> int:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
-        from cida.cli.fit_lines import data_lines, expected_lines, figure_lines
         from cida.estimators.validation import FitArguments
         from cida.io.tensors import MODEL_FILE
         from cida.report import RunCollection, read_runs
+        from cida.runs.fit_lines import data_lines, result_lines
+        from cida.runs.fit_record import DataSummary, FitRecord
         from cida.runs.probe import FitProbe
-        from cida.runs.records import FitRecord
         from cida.training.progress import ProgressBar
 
         path = self.out.resolve()
@@ -124,51 +124,38 @@ class Fit:
         given = FitArguments(self.data, self.label or None, self.index or None, drop=self.drop)
         data = model.read_training_data(given)
         with _new_run(self) as folder:
-            data_summary = data_lines(data)
-            print_lines(console, *data_summary)
+            data_summary = DataSummary.of(data)
+            print_lines(console, *data_lines(data_summary))
             with titled_warnings("warning", console) as messages, ExitStack() as stack:
                 if console.is_terminal:
                     model.callbacks = [stack.enter_context(ProgressBar("training", console))]
                 model.fit_data(data)
             model.callbacks = None
-            state, table = model.state_, model.state_.table
-            assert table is not None
+            state = model.state_
             probe = FitProbe(state, data, model.n_draws)
-            figures, expected = probe.figures(), self._expected(model, data, console)
-            result_lines = [*figure_lines(data, figures), *expected_lines(data, expected)]
-            certificate = probe.certify()
-            folder.write_snapshot(probe.snapshot(expected))
-            lines = {"data": data_summary, "plan": state.plan.summary(), "warnings": messages}
             fit = FitRecord(
-                label=table.label,
-                index_names=list(table.index),
-                n_rows=len(data),
-                n_source_rows=len(data.dataset.source_rows),
+                data=data_summary,
+                figures=probe.figures(),
                 n_members=self.seeds,
-                scores={figures.metric: figures.train_score},
                 plan=state.plan.to_dict(),
-                certificate=certificate,
-                messages={**lines, "results": result_lines},
+                certificate=(certificate := probe.certify()),
+                expected=(expected := self._expected(model, data, console)),
+                warnings=tuple(messages),
             )
+            folder.write_snapshot(probe.snapshot(expected))
             model.save(folder.path / MODEL_FILE)
             folder.write_events(state.histories)
             folder.write_record(replace(self._record(), fit=fit))
             (run,) = read_runs([folder.path])
             own_run = RunCollection((replace(run, folder=self.out),))
             save_report(own_run, folder.path / REPORT_FILE, console)
-        print_lines(console, *result_lines, certificate.summary()[0])
+        print_lines(console, *result_lines(fit), certificate.summary()[0])
         print_lines(console, "The report, to open in a browser:")
         print_lines(console, str(path / REPORT_FILE), str(path))
         if self.json:
-            findings = {
-                "figures": figures.to_dict(),
-                "expected": [asdict(one) for one in expected],
-                "certificate": certificate.to_dict(),
-                "diagnoses": [diagnosis.to_dict() for diagnosis in state.diagnoses],
-            }
+            diagnoses = [diagnosis.to_dict() for diagnosis in state.diagnoses]
             files = sorted(file.resolve() for file in self.out.iterdir())
-            said = {"messages": fit.messages, "plan": fit.plan}
-            print_json("fit", folder=path, files=files, **said, **findings)
+            print_json("fit", folder=path, files=files, **asdict(fit), diagnoses=diagnoses)
         return 0
 
     def _estimator(self) -> CIDAEstimator:

@@ -76,10 +76,10 @@ def predict_table(run: Path, data: Path, out: Path, console: Console) -> dict[st
     import numpy as np
     import torch
 
-    from cida.cli.fit_lines import rows_words
     from cida.estimators.labels import ClassLabels
     from cida.estimators.model_file import load
     from cida.estimators.prediction_inputs import iter_table_rows
+    from cida.runs.fit_lines import rows_words
     from cida.tables import open_table, open_writer  # here: recordings do without pyarrow
     from cida.tables.writer import check_output_suffix
 
@@ -109,7 +109,7 @@ def predict_table(run: Path, data: Path, out: Path, console: Console) -> dict[st
             n_rows += len(u)
             n_extrapolated += int(is_extrapolated.sum())
             unknown.update(table.schema.unknown_categories(batch))
-    dropped = (name for name, _ in table.schema.dropped)
+    dropped = (column.name for column in table.schema.dropped)
     model_columns = {*table.required_columns, table.label, *dropped}
     extra = [name for name in source.column_names if name not in model_columns]
     notes = []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-__all__ = ["IndexedData"]
+from cida.array_types import Array
 
-Array = np.ndarray[Any, Any]
+__all__ = ["IndexedData"]
 
 
 @dataclass(frozen=True)

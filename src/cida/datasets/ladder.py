@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from cida.array_types import Array
 from cida.datasets.base import IndexedData
 from cida.errors import did_you_mean
 
@@ -18,7 +17,6 @@ __all__ = [
     "shortcut_side",
 ]
 
-Array = np.ndarray[Any, Any]
 
 # Where |u| passes from one side to the other, given that u has the density 3/4 (1 - u^2) and that
 # the source, |u| below SOURCE_EDGE, holds four tenths of the rows. Each solves its moment equations

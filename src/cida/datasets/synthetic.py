@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.datasets import make_moons
 
+from cida.array_types import Array
 from cida.datasets.base import IndexedData
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "make_sine",
 ]
 
-Array = np.ndarray[Any, Any]
 DEFAULT_SAMPLES = 3000
 
 

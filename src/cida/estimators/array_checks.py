@@ -13,13 +13,12 @@ from numpy.exceptions import ComplexWarning
 from sklearn.utils.validation import column_or_1d
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.errors import warn_user
 from cida.estimators.scaling import check_magnitude
 from cida.spaces import Space
 
 __all__ = ["Array", "Labels"]
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

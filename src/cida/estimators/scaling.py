@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from cida.array_types import Array
+
 __all__ = ["Scaler", "check_magnitude"]
 
-Array = np.ndarray[Any, Any]
 MAX_ABS_VALUE = 1e150  # its square is still a number
 MAX_CHUNK_NUMBERS = 1 << 20
 

@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from cida.array_types import Array
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels
 from cida.estimators.model_file import library_versions
 from cida.export.signature import INPUT_FORMATS, build_onnx_inputs
 from cida.networks import network_config
+from cida.runs.fit_lines import FitTopic, fit_lines
 from cida.runs.records import RunRecord, RunResult
 from cida.runs.snapshot import Snapshot
 from cida.version import __version__
 
 __all__ = ["ExportedModel", "model_card", "render_citation"]
 
-Array = np.ndarray[Any, Any]
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -62,10 +62,10 @@ class ExportedModel:
         """The packages that the model was trained with, as far as the run recorded them."""
         return library_versions() if self.record is None else self.record.versions
 
-    def messages(self, topic: str) -> Sequence[str]:
-        """What the fit of a user's own table printed on this topic."""
+    def fit_lines(self, topic: FitTopic) -> Sequence[str]:
+        """What is said of the fit of a user's own table on this topic."""
         fit = self.record.fit if self.record is not None else None
-        return fit.messages.get(topic, ()) if fit is not None else ()
+        return fit_lines(fit, topic) if fit is not None else ()
 
     @property
     def index_names(self) -> tuple[str, ...]:

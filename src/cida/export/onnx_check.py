@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from cida.array_types import Array
 from cida.errors import CidaWarning
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.fitted_state import FittedState
@@ -19,7 +20,6 @@ from cida.networks import TabularEncoder
 
 __all__ = ["make_synthetic_rows", "max_prediction_difference", "open_session", "predict_rows"]
 
-Array = np.ndarray[Any, Any]
 InputArrays = dict[str, Array]  # of each input of the file
 
 BATCH_SIZES = (1, 200)  # rows at once: a batch of one is another path through many kernels

@@ -18,6 +18,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from cida.array_types import Array
 from cida.errors import error_summary
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.fitted_state import FittedState
@@ -29,7 +30,6 @@ from cida.version import __version__
 
 __all__ = ["ExportError", "check_onnx_installed", "export_onnx"]
 
-Array = np.ndarray[Any, Any]
 OnnxModel = Any  # onnx.ModelProto: the package is there for those who ask for it
 
 ONNX_OPSET, ONNX_ML_OPSET = 20, 3

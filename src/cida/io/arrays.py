@@ -8,15 +8,15 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from cida.array_types import Array
 from cida.errors import error_summary
 
 __all__ = ["advise_random_access", "map_array", "read_arrays"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_UNPACKED_BYTES = 1 << 30  # an array that is larger must not be packed too well:
 MAX_COMPRESSION_RATIO = 300  # above it, the file was made to fill the memory

@@ -222,14 +222,14 @@ def _user_task_key(run: Run) -> str:
     """Runs of `cida fit` can be compared if file, label and index are the same."""
     fit = run.record.fit
     assert fit is not None
-    return json.dumps([run.record.data, fit.label, fit.index_names])
+    return json.dumps([run.record.data, fit.data.label, fit.data.index_names])
 
 
 def _user_table_task(runs: Sequence[Run], all_runs: Sequence[Run]) -> TaskView:
     """The runs of one table in the order given; of several each has the name of its folder."""
     fit = runs[0].record.fit
     assert fit is not None
-    title = f"{fit.label} along {', '.join(fit.index_names)}"
+    title = f"{fit.data.label} along {', '.join(fit.data.index_names)}"
     methods: list[MethodView] = []
     for run in runs:
         name = run.title

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cida.array_types import Array
 from cida.report.theme import macro
 from cida.report.ticks import choose_ticks, format_number
 
@@ -27,7 +28,6 @@ __all__ = [
     "text_element",
 ]
 
-Array = np.ndarray[Any, Any]
 PANEL_GAP_UNITS = 14  # between charts that are put together
 NAME_SPACING_UNITS = 13.0  # between the names of lines
 

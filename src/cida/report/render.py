@@ -192,10 +192,10 @@ def _shown_first(task: TaskView) -> list[str]:
 def _build_understood_section(report: ReportView, task: TaskView) -> Section | None:
     """What was understood of a user's table, and what training came to, by run."""
     runs = {method.title: method.runs[0] for method in task.methods}
-    data = [run.messages("data") for run in runs.values()]
+    data = [run.fit_lines("data") for run in runs.values()]
     shared = data[0] if all(lines == data[0] for lines in data) else []
     lines_by_title = {
-        title: [*([] if shared else run.messages("data")), *run.messages("results")]
+        title: [*([] if shared else run.fit_lines("data")), *run.fit_lines("results")]
         for title, run in runs.items()
     }
     if not shared and not any(lines_by_title.values()):

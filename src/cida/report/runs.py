@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cida.runs.fit_lines import FitTopic, fit_lines
 from cida.runs.fitted_run import FittedRun
 from cida.runs.records import RunRecord, RunResult
 from cida.runs.run_folder import RECORD_FILE, RESULT_FILE, RunFolder, find_run_folders
@@ -59,9 +60,9 @@ class Run:
         """The command that makes the run again."""
         return self.record.origin.command
 
-    def messages(self, topic: str) -> list[str]:
-        """The lines that a run of `cida fit` printed on a topic."""
-        return [] if self.record.fit is None else self.record.fit.messages.get(topic, [])
+    def fit_lines(self, topic: FitTopic) -> list[str]:
+        """What is said of the fit of a user's own table on a topic."""
+        return [] if self.record.fit is None else fit_lines(self.record.fit, topic)
 
 
 @dataclass(frozen=True)

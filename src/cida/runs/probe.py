@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 
+from cida.array_types import Array
 from cida.certificate.certificate import Certificate, certify_or_decline
 from cida.data import Batch
 from cida.estimators.fitted_state import FittedState
@@ -17,35 +17,15 @@ from cida.estimators.scaling import Scaler
 from cida.estimators.validation import TrainingData
 from cida.indexing import evenly_spaced
 from cida.metrics import index_r2
+from cida.runs.fit_record import FitFigures
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS, Snapshot
 from cida.selection import ExpectedScore
-from cida.support import TargetSupport, measure_target_support
+from cida.support import measure_target_support
 
-__all__ = ["FitFigures", "FitProbe"]
+__all__ = ["FitProbe"]
 
-Array = np.ndarray[Any, Any]
 MAX_FIGURE_ROWS = 10_000  # enough for a ridge regression, and quick
 MAX_DESIGN_COLUMNS = 2_000  # of a large image evenly spaced pixels
-
-
-@dataclass(frozen=True)
-class FitFigures:
-    """What is known of a fit without target labels.
-
-    ``train_score`` is the score on the source rows that were trained on, by the metric of its
-    name; ``input_index_r2`` and ``encoding_index_r2`` are shares of the embedded index's variance
-    that x and z explain.
-    """
-
-    metric: str
-    train_score: float
-    input_index_r2: float
-    encoding_index_r2: float
-    support: TargetSupport
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON values."""
-        return asdict(self)
 
 
 class FitProbe:

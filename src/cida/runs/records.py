@@ -15,12 +15,12 @@ from cida.certificate import Certificate
 from cida.io.files import contained_path, write_atomically
 from cida.io.json_decode import decode, from_dict, parse_json
 from cida.methods import Role
+from cida.runs.fit_record import FitRecord
 from cida.runs.result_table import ResultTable
 
 __all__ = [
     "MANIFEST_FILE",
     "ExperimentText",
-    "FitRecord",
     "Manifest",
     "Origin",
     "PublishedScore",
@@ -45,26 +45,6 @@ class Origin:
     preset: str = ""
     protocol: str = ""
     command: str = ""
-
-
-@dataclass(frozen=True)
-class FitRecord:
-    """What a fit of a user's own table adds to the record of its run.
-
-    ``scores`` are those of the source rows that were trained on, by metric, and ``plan`` is
-    `Plan.to_dict`. ``messages`` are the lines that the command printed, by topic: they are shown
-    again and never read by a program.
-    """
-
-    label: str
-    index_names: list[str]
-    n_rows: int
-    n_source_rows: int
-    n_members: int
-    scores: dict[str, float] = field(default_factory=dict)
-    plan: dict[str, Any] = field(default_factory=dict)
-    certificate: Certificate | None = None
-    messages: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 
+from cida.array_types import Array
 from cida.io.json_decode import decode
 from cida.io.tensors import ModelFileError, read_model_file, write_model_file
 from cida.selection.expected_score import ExpectedScore
@@ -24,7 +25,6 @@ __all__ = [
     "load_snapshot",
 ]
 
-Array = np.ndarray[Any, Any]
 
 SNAPSHOT_FILE = "view.safetensors"  # in a run's folder
 MAX_SNAPSHOT_ROWS = 1500  # of a view: a cloud that can be looked at, in a small file

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cida.array_types import Array
 from cida.io.arrays import map_array, read_arrays
 from cida.tables.sources import MAX_BATCH_ROWS, TableSource, find_array_files
 
 __all__ = ["ArraySource"]
-
-Array = np.ndarray[Any, Any]
 
 
 class ArraySource(TableSource):

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cida.array_types import Array
+
 __all__ = ["CellError", "ColumnKind", "can_parse", "is_text", "normalize_text", "to_numbers"]
 
-Array = np.ndarray[Any, Any]
 Cells = Any  # a pyarrow.Array; pyarrow has no types
 ColumnKind = Literal["number", "boolean", "date", "category"]
 NUMERIC_KINDS: tuple[ColumnKind, ...] = ("boolean", "number", "date")  # as they are tried

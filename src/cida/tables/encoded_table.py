@@ -12,17 +12,17 @@ from typing import Any, Self
 
 import numpy as np
 
+from cida.array_types import Array
 from cida.errors import closest_match
 from cida.io.json_decode import from_dict
 from cida.tables.cells import CellError, ColumnKind, normalize_text, to_numbers
 from cida.tables.label_column import LabelReader
-from cida.tables.schema import Schema
+from cida.tables.schema import DroppedColumn, Schema
 from cida.tables.schema_builder import SchemaBuilder
 from cida.tables.sources import TableSource, check_column_names, find_array_files
 
 __all__ = ["ColumnRoles", "EncodedTable", "TableFormat", "map_rows", "read_schema", "read_table"]
 
-Array = np.ndarray[Any, Any]
 MAX_ABS_INDEX_CELL = 1e150  # of an index: squares of distances must not overflow
 
 
@@ -115,16 +115,19 @@ def read_schema(table: TableSource, drop: Sequence[str] = ()) -> Schema:
 
 def _infer_kinds(
     table: TableSource, drop: Sequence[str]
-) -> tuple[dict[str, ColumnKind | None], dict[str, str]]:
+) -> tuple[dict[str, ColumnKind | None], list[DroppedColumn]]:
     """What the columns to read hold, and why the others are not read."""
-    dropped = {**table.unreadable, **dict.fromkeys(drop, "drop names it")}
-    return table.infer_kinds([n for n in table.column_names if n not in dropped]), dropped
+    unreadable = {n: why for n, why in table.unreadable.items() if n not in drop}
+    dropped = [DroppedColumn(name, "unreadable", why) for name, why in unreadable.items()]
+    dropped += [DroppedColumn(name, "excluded") for name in drop]
+    names = {column.name for column in dropped}
+    return table.infer_kinds([n for n in table.column_names if n not in names]), dropped
 
 
 def _build_schema(table: TableSource, builder: SchemaBuilder, beside: str = "") -> Schema:
     schema = builder.build()
     if not schema.columns and table.input_array is None:
-        reasons = "".join(f"; {name}: {why}" for name, why in schema.dropped)
+        reasons = "".join(f"; {column.name}: {column.summary()}" for column in schema.dropped)
         raise ValueError(f"{table.path} has no column to learn from{beside}{reasons}.")
     return schema
 

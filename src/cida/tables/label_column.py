@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cida.array_types import Array
 from cida.tables.cells import ColumnKind, normalize_text, to_numbers
 from cida.tables.sources import TableSource
 
 __all__ = ["LabelReader"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_LABEL_CLASSES = 100
 

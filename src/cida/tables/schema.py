@@ -6,19 +6,34 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cida.array_types import Array
 from cida.io.json_decode import from_dict
 from cida.tables.cells import ColumnKind, normalize_text, to_numbers
 
 __all__ = ["MAX_ROBUST_DEVIATIONS", "Column", "Schema"]
 
-Array = np.ndarray[Any, Any]
 MAX_ROBUST_DEVIATIONS = 20.0  # beyond, one wild value would shake all weights
+
+DropReason = Literal[
+    "constant", "decimal-comma", "empty", "excluded", "identifier", "mixed-numbers", "unreadable"
+]
+DROP_REASONS: dict[DropReason, str] = {
+    "constant": "it is the same in every row",
+    "decimal-comma": "its numbers have a decimal comma, such as {!r}: write a point",
+    "empty": "it is empty",
+    "excluded": "drop names it",
+    "identifier": "its texts differ in nearly every row, as those of an id do",
+    "mixed-numbers": (
+        "most of its cells are numbers and some are not, such as {!r}: correct or empty them"
+    ),
+    "unreadable": "{}",
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,19 @@ class Column:
 
 
 @dataclass(frozen=True)
+class DroppedColumn:
+    """A column that is not read: why, and a cell or a type that shows it."""
+
+    name: str
+    reason: DropReason
+    detail: str = ""
+
+    def summary(self) -> str:
+        """The reason in words."""
+        return DROP_REASONS[self.reason].format(self.detail)
+
+
+@dataclass(frozen=True)
 class Schema:
     """The columns that a model reads, the numeric ones first, and why others are not read.
 
@@ -70,7 +98,7 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
-    dropped: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[DroppedColumn, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", (*self._numeric, *self._categorical))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cida.array_types import Array
 from cida.tables.cells import ColumnKind, normalize_text, to_numbers
-from cida.tables.schema import Column, Schema
+from cida.tables.schema import Column, DroppedColumn, Schema
 
 __all__ = ["SchemaBuilder", "SystematicSample", "encode_columns"]
 
-Array = np.ndarray[Any, Any]
 
 MAX_SAMPLE_ROWS = 200_000  # enough for quartiles
 MAX_CATEGORIES = 200
@@ -49,10 +49,12 @@ class SystematicSample:
 class SchemaBuilder:
     """Sees every batch once, then tells the `Schema`."""
 
-    def __init__(self, kinds: Mapping[str, ColumnKind | None], dropped: Mapping[str, str]) -> None:
+    def __init__(
+        self, kinds: Mapping[str, ColumnKind | None], dropped: Sequence[DroppedColumn]
+    ) -> None:
         self.kinds = {name: kind for name, kind in kinds.items() if kind is not None}
-        self.dropped = dict(dropped)
-        self.dropped |= {name: "it is empty" for name, kind in kinds.items() if kind is None}
+        empty = [DroppedColumn(name, "empty") for name, kind in kinds.items() if kind is None]
+        self.dropped = [*dropped, *empty]
         self.numeric = [name for name, kind in self.kinds.items() if kind != "category"]
         self.n_rows = 0
         self.sample = SystematicSample()
@@ -80,13 +82,13 @@ class SchemaBuilder:
         columns = [self._build_numeric(k) for k in range(len(self.numeric))]
         columns += [self._build_categorical(name) for name in self.category_counters]
         kept = tuple(column for column in columns if column is not None)
-        return Schema(kept, tuple(self.dropped.items()))
+        return Schema(kept, tuple(self.dropped))
 
     def _build_numeric(self, position: int) -> Column | None:
         name, has_missing = self.numeric[position], bool(self.missing_counts[position])
         low, high = self.minimum[position], self.maximum[position]
         if low > high or (low == high and not has_missing):
-            self.dropped[name] = "it is empty" if low > high else "it is the same in every row"
+            self.dropped.append(DroppedColumn(name, "empty" if low > high else "constant"))
             return None
         values = self.sample.to_array()[:, position]
         values = values[np.isfinite(values)]
@@ -105,11 +107,11 @@ class SchemaBuilder:
         counter = self.category_counters[name]
         has_missing = counter.n_present < self.n_rows
         if not counter.n_present:
-            self.dropped[name] = "it is empty"
+            self.dropped.append(DroppedColumn(name, "empty"))
         elif len(counter.counts) == 1 and not has_missing:
-            self.dropped[name] = "it is the same in every row"
+            self.dropped.append(DroppedColumn(name, "constant"))
         elif counter.is_id():
-            self.dropped[name] = counter.drop_reason()
+            self.dropped.append(counter.drop(name))
         else:
             categories = counter.most_frequent()
             return Column(name, "category", has_missing=has_missing, categories=categories)
@@ -138,17 +140,14 @@ class _CategoryCounter:
         is_distinct = self.n_distinct > MIN_ID_DISTINCT_SHARE * self.n_present
         return is_distinct and self.n_present >= MIN_ID_CHECK_ROWS
 
-    def drop_reason(self) -> str:
+    def drop(self, name: str) -> DroppedColumn:
         """Why texts that differ in nearly every row are left out."""
         non_numeric = [text for text in self.counts if not _is_number(text)]
         if non_numeric and len(non_numeric) < len(self.counts) / 2:
-            return (
-                f"most of its cells are numbers and some are not, such as {non_numeric[0]!r}: "
-                "correct or empty them"
-            )
+            return DroppedColumn(name, "mixed-numbers", non_numeric[0])
         if non_numeric and all(_is_number(text.replace(",", ".")) for text in non_numeric):
-            return f"its numbers have a decimal comma, such as {non_numeric[0]!r}: write a point"
-        return "its texts differ in nearly every row, as those of an id do"
+            return DroppedColumn(name, "decimal-comma", non_numeric[0])
+        return DroppedColumn(name, "identifier")
 
     def most_frequent(self) -> tuple[str, ...]:
         """The categories to keep; equally frequent ones in the order of their texts."""
@@ -171,7 +170,7 @@ def encode_columns(columns: Mapping[str, Array]) -> tuple[Array, Schema]:
         name: "number" if values.dtype.kind == "f" else "category"
         for name, values in columns.items()
     }
-    builder = SchemaBuilder(kinds, {})
+    builder = SchemaBuilder(kinds, ())
     builder.add(batch)
     schema = builder.build()
     return schema.encode(batch), schema

@@ -12,17 +12,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from cida.array_types import Array
 from cida.errors import closest_match, did_you_mean_file, error_summary
 from cida.tables.cells import NUMERIC_KINDS, ColumnKind, can_parse, is_text, normalize_text
 
 __all__ = ["MAX_BATCH_ROWS", "TableSource", "check_column_names", "find_array_files", "open_table"]
 
-Array = np.ndarray[Any, Any]
 Batch = Any  # a pyarrow.RecordBatch; pyarrow has no types
 
 MAX_BATCH_ROWS = 65_536  # of a batch, at most

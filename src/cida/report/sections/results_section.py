@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cida.report.blocks import Html, Section
@@ -11,6 +11,7 @@ from cida.report.result_tables import build_result_lines, build_table
 from cida.report.runs import Run
 from cida.report.sections.trust_section import find_dependence, format_mean_expected
 from cida.report.task_tables import build_detail_table, build_paper_table, transpose_table
+from cida.runs.fit_record import FitFigures
 from cida.runs.records import Manifest
 from cida.runs.result_table import Cell, CellValue, ResultTable
 
@@ -81,9 +82,9 @@ def _build_user_tables_section(chapter: Chapter) -> Section:
                     "run" if len(chapter.runs) > 1 else "method": method.title,
                     **({"task": task.title} if len(chapter.tasks) > 1 else {}),
                     "seeds": fit.n_members,
-                    "rows": Cell(fit.n_rows, ","),
-                    "source rows": Cell(fit.n_source_rows, ","),
-                    "held-out source": _score_cell(fit.scores),
+                    "rows": Cell(fit.data.source.n_rows + fit.data.target.n_rows, ","),
+                    "source rows": Cell(fit.data.source.n_rows, ","),
+                    "source, as trained": _score_cell(fit.figures),
                     "does z tell the index?": VERDICTS[find_dependence(fit.certificate)],
                     "expected on the target": _expected_cell(run),
                 }
@@ -91,11 +92,10 @@ def _build_user_tables_section(chapter: Chapter) -> Section:
     return _section(ResultTable.of(lines), "Each run in a line", chapter.text.columns_note)
 
 
-def _score_cell(scores: Mapping[str, float]) -> Cell:
-    if "accuracy" in scores:
-        return Cell(100 * scores["accuracy"], ".1f", note=" %")
-    text = f"error {scores['rmse']:.4g}" if "rmse" in scores else ""
-    return Cell(f"{text}, R² {scores['r2']:.3f}" if "r2" in scores else text)
+def _score_cell(figures: FitFigures) -> Cell:
+    if figures.metric == "accuracy":
+        return Cell(100 * figures.train_score, ".1f", note=" %")
+    return Cell(f"error {figures.train_score:.4g}")
 
 
 def _expected_cell(run: Run) -> Cell:
