@@ -226,7 +226,7 @@ def test_the_page_of_a_users_table_has_what_was_understood_and_what_can_be_trust
     assert "cida fit" in text
     (line,) = ward_page.tables["results"].texts
     assert line["rows"] == "420"
-    assert line["source, as trained"] == f"{100 * words['fit']['scores']['accuracy']:.1f} %"
+    assert line["source, as trained"] == f"{100 * words['fit']['figures']['train_score']:.1f} %"
 
 
 def test_without_an_adversary_there_is_no_ceiling_to_draw(circle_runs):
