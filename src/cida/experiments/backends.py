@@ -11,17 +11,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent import futures
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -32,6 +25,7 @@ from cida.estimators.model_file import library_versions
 
 T = TypeVar("T")
 R = TypeVar("R")
+Submit = Callable[..., Future[Any]]
 
 SCHEDULER_TIMEOUT_SECONDS = 10  # for a scheduler to answer, and for its first worker to come
 
@@ -47,17 +41,19 @@ def iterate_results(
     With the address of a Dask ``scheduler`` the workers of its cluster compute them, all of them if
     ``n_jobs`` is None; else processes of this machine, or this one where ``n_jobs`` is 1.
     """
-    if scheduler is None:
-        n_jobs = n_jobs or 1
+    n_jobs = n_jobs or 1 if scheduler is None else n_jobs
+    if scheduler is None and n_jobs == 1:
+        yield from map(function, items)
+        return
     opened = _open_processes(n_jobs or 1) if scheduler is None else _open_cluster(scheduler)
     remaining, pending = iter(items), set[Future[R]]()
-    with opened as executor:
+    with opened as submit:
         while True:
             n_free = None if n_jobs is None else n_jobs - len(pending)
-            pending |= {executor.submit(function, item) for item in islice(remaining, n_free)}
+            pending |= {submit(function, item) for item in islice(remaining, n_free)}
             if not pending:
                 return
-            ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+            ended, pending = futures.wait(pending, return_when=futures.FIRST_COMPLETED)
             for future in ended:
                 yield _get_result(future)
 
@@ -66,7 +62,7 @@ def _get_result(future: Future[R]) -> R:
     """What came of a call; that a cluster gave it up is told in a sentence."""
     try:
         return future.result()
-    except CancelledError:
+    except futures.CancelledError:
         raise CommandError(
             "the scheduler is gone; finished runs are kept: start it again and go on with --resume."
         ) from None
@@ -83,33 +79,20 @@ def _get_result(future: Future[R]) -> R:
         ) from None
 
 
-class _InlineExecutor(Executor):
-    """Calls are made here, as they are submitted."""
-
-    def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
-        future: Future[R] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
-
-
-class _WorkerPool(ProcessPoolExecutor):
+@contextmanager
+def _open_processes(n_jobs: int) -> Iterator[Submit]:
     """Processes that clean up behind them when they are terminated, and never hear of Ctrl-C."""
+    other_processes = set(multiprocessing.active_children())
+    spawn = multiprocessing.get_context("spawn")
+    pool = futures.ProcessPoolExecutor(n_jobs, spawn, _initialize_worker)
 
-    def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
+    def submit(*call: Any) -> Future[Any]:
         # A worker that is still importing would answer Ctrl-C with a traceback.
         with _block_sigint():
-            return super().submit(_run_in_process, fn, *args, **kwargs)
+            return pool.submit(_run_in_process, *call)
 
-
-@contextmanager
-def _open_processes(n_jobs: int) -> Iterator[Executor]:
-    if n_jobs == 1:
-        yield _InlineExecutor()
-        return
-    other_processes = set(multiprocessing.active_children())
-    pool = _WorkerPool(n_jobs, multiprocessing.get_context("spawn"), _initialize_worker)
     try:
-        yield pool
+        yield submit
     except BaseException:
         for process in set(multiprocessing.active_children()) - other_processes:
             process.terminate()
@@ -124,9 +107,9 @@ def _initialize_worker() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
-def _run_in_process(function: Callable[..., R], *args: Any) -> R:
+def _run_in_process(function: Callable[[T], R], item: T) -> R:
     try:
-        return function(*args)
+        return function(item)
     except SystemExit:  # which the pool would take for the call's result, and go on
         os._exit(1)
 
@@ -144,69 +127,12 @@ def _block_sigint() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
-class _ClusterExecutor(Executor):
-    """The workers of a Dask cluster: what a worker that died was doing is done by another."""
-
-    def __init__(self, executor: Any) -> None:
-        self._executor = executor
-        self._local_versions = library_versions()
-
-    def submit(self, fn: Callable[..., R], /, *args: Any, **kwargs: Any) -> Future[R]:
-        call = partial(fn, *args, **kwargs)
-        future: Future[R] = self._executor.submit(_run_on_worker, call, self._local_versions)
-        return future
-
-
 @contextmanager
-def _open_cluster(address: str) -> Iterator[Executor]:
-    with connect_to_cluster(address) as client:
-        executor = client.get_executor(pure=False)
-        try:
-            yield _ClusterExecutor(executor)
-        finally:
-            with suppress(Exception):  # a scheduler that is gone cannot be told
-                executor.shutdown(wait=False)
+def _open_cluster(address: str) -> Iterator[Submit]:
+    """The workers of a Dask cluster, once they are ready; who does not answer is told.
 
-
-# A process makes one run at a time: all of its threads share torch's random state.
-_RUN_LOCK = threading.Lock()
-_IS_WANTED: ContextVar[Callable[[], bool] | None] = ContextVar("_WANTED", default=None)
-
-
-def _run_on_worker(call: Callable[[], Any], local_versions: Mapping[str, str]) -> Any:
-    """Makes the call, in a worker that has the versions of whoever asks: one may have come late."""
-    from distributed import get_worker
-
-    worker = get_worker()
-    if mismatch := _version_mismatch(library_versions(), local_versions):
-        raise CommandError(f"the worker at {worker.address} {mismatch}")
-    key = worker.get_current_task()
-
-    def is_wanted() -> bool:
-        task_state = worker.state.tasks.get(key)
-        return task_state is not None and task_state.state != "cancelled"
-
-    def run() -> Any:
-        _IS_WANTED.set(is_wanted)
-        stop_if_cancelled()
-        return call()
-
-    with _RUN_LOCK:
-        return copy_context().run(run)
-
-
-def stop_if_cancelled(*_: object) -> None:
-    """In a worker, ends a run that nobody waits for any more: its command was interrupted."""
-    is_wanted = _IS_WANTED.get()
-    if is_wanted is not None and not is_wanted():
-        from distributed import Reschedule
-
-        raise Reschedule  # which is made again, should somebody ask for it by now
-
-
-@contextmanager
-def connect_to_cluster(address: str) -> Iterator[Any]:
-    """A client of the cluster whose workers are ready; who does not answer is told."""
+    What a worker that died was doing is done by another.
+    """
     try:
         from distributed import Client
     except ImportError:
@@ -217,7 +143,43 @@ def connect_to_cluster(address: str) -> Iterator[Any]:
         _check_scheduler(address)
         with Client(address, timeout=SCHEDULER_TIMEOUT_SECONDS, set_as_default=False) as client:
             _check_workers(client, address)
-            yield client
+            executor = client.get_executor(pure=False)
+            try:
+                yield partial(executor.submit, _run_on_worker, library_versions())
+            finally:
+                with suppress(Exception):  # a scheduler that is gone cannot be told
+                    executor.shutdown(wait=False)
+
+
+# A process makes one run at a time: all of its threads share torch's random state.
+_RUN_LOCK = threading.Lock()
+_IS_WANTED = ContextVar[Callable[[], bool]]("_IS_WANTED", default=lambda: True)
+
+
+def _run_on_worker(versions: Mapping[str, str], function: Callable[[T], R], item: T) -> R:
+    """Makes the call, in a worker that has the versions of whoever asks: one may have come late."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    _check_versions(f"the worker at {worker.address}", library_versions(), versions)
+    key = worker.get_current_task()
+
+    def is_wanted() -> bool:
+        task_state = worker.state.tasks.get(key)
+        return task_state is not None and task_state.state != "cancelled"
+
+    with _RUN_LOCK:
+        _IS_WANTED.set(is_wanted)  # for this thread, whose next run sets its own
+        stop_if_cancelled()
+        return function(item)
+
+
+def stop_if_cancelled(*_: object) -> None:
+    """In a worker, ends a run that nobody waits for any more: its command was interrupted."""
+    if not _IS_WANTED.get()():
+        from distributed import Reschedule
+
+        raise Reschedule  # which is made again, should somebody ask for it by now
 
 
 def _check_scheduler(address: str) -> None:
@@ -231,7 +193,7 @@ def _check_scheduler(address: str) -> None:
 
     try:
         answer = asyncio.wait_for(query_type(), SCHEDULER_TIMEOUT_SECONDS)
-        with ThreadPoolExecutor(1) as thread:  # a notebook has a loop that runs already
+        with futures.ThreadPoolExecutor(1) as thread:  # a notebook has a loop that runs already
             server_type = thread.submit(asyncio.run, answer).result()
     except ValueError as error:
         raise ValueError(
@@ -249,11 +211,12 @@ def _check_scheduler(address: str) -> None:
 
 def _check_workers(client: Any, address: str) -> None:
     """Refuses a cluster that has no worker, or something else installed than is here."""
+    versions = library_versions()
     try:
         scheduler_versions = client.run_on_scheduler(library_versions)
     except Exception as error:  # whatever comes of loading cida there
         scheduler_versions = error
-    _check_versions(f"the scheduler {address}", scheduler_versions)
+    _check_versions(f"the scheduler {address}", scheduler_versions, versions)
     try:
         client.wait_for_workers(1, timeout=SCHEDULER_TIMEOUT_SECONDS)
     except TimeoutError:
@@ -262,7 +225,7 @@ def _check_workers(client: Any, address: str) -> None:
             "--nworkers 2 --nthreads 1."
         ) from None
     for worker, worker_versions in client.run(library_versions, on_error="return").items():
-        _check_versions(f"the worker at {worker}", worker_versions)
+        _check_versions(f"the worker at {worker}", worker_versions, versions)
     n_workers, n_threads = len(client.nthreads()), sum(client.nthreads().values())
     if n_threads > n_workers:
         warnings.warn(
@@ -273,20 +236,14 @@ def _check_workers(client: Any, address: str) -> None:
         )
 
 
-def _check_versions(where: str, remote_versions: Any) -> None:
-    if isinstance(remote_versions, BaseException):
-        problem = f"{where} cannot load cida ({remote_versions})"
-        raise CommandError(f"{problem}; install there what is here.")
-    if mismatch := _version_mismatch(remote_versions, library_versions()):
-        raise CommandError(f"{where} {mismatch}")
-
-
-def _version_mismatch(remote_versions: Mapping[str, str], local_versions: Mapping[str, str]) -> str:
-    """What is another version there, on which numbers depend; or nothing."""
-    for name, version in local_versions.items():
-        if (other := remote_versions.get(name)) != version:
-            return f"has {name} {other}, here is {version}; install the same there."
-    return ""
+def _check_versions(where: str, remote: Any, local: Mapping[str, str]) -> None:
+    """Refuses another version there of what numbers depend on."""
+    if isinstance(remote, BaseException):
+        raise CommandError(f"{where} cannot load cida ({remote}); install there what is here.")
+    for name, version in local.items():
+        if (other := remote.get(name)) != version:
+            problem = f"{where} has {name} {other}, here is {version}"
+            raise CommandError(f"{problem}; install the same there.")
 
 
 @contextmanager

@@ -14,16 +14,9 @@ from threadpoolctl import threadpool_limits
 
 from cida.errors import CommandError
 from cida.estimators import CidaWarning
+from cida.experiments import runner
 from cida.experiments.backends import iterate_results, stop_if_cancelled
 from cida.experiments.registry import TASK_SPECS
-from cida.experiments.runner import (
-    NO_RESUME,
-    ResumeOptions,
-    format_command,
-    has_result,
-    load_finished_result,
-    run_recipe,
-)
 from cida.experiments.spec import DEFAULT_COMPUTE, ComputeConfig, Recipe, TaskData, build_recipes
 from cida.io.tensors import ModelFileError
 from cida.runs.records import Origin, RunResult
@@ -47,7 +40,7 @@ class Job:
     data_root: Path | None = None
     with_expected_score: bool = False
     compute: ComputeConfig = DEFAULT_COMPUTE
-    resume_options: ResumeOptions = NO_RESUME
+    resume_options: runner.ResumeOptions = runner.NO_RESUME
 
     @property
     def label(self) -> str:
@@ -68,7 +61,7 @@ class Job:
 
     def find_finished_result(self) -> RunResult | None:
         """What an earlier run of the very same task found, if it came to its end."""
-        result = load_finished_result(self.folder, self.recipe, self.task_data, self.seed)
+        result = runner.load_finished_result(self.folder, self.recipe, self.task_data, self.seed)
         if not (self.with_expected_score and self.recipe.has_expected_score):
             return result
         try:  # what is to be expected has to be told, too
@@ -78,7 +71,7 @@ class Job:
 
     def run(self) -> RunResult:
         """Makes the run."""
-        return run_recipe(
+        return runner.run_recipe(
             self.recipe,
             self.task_data,
             self.seed,
@@ -93,7 +86,7 @@ class Job:
     def origin(self) -> Origin:
         """What the run is of, and the command that makes it alone."""
         experiment, _, task = self.task_name.partition("/")
-        command = format_command(
+        command = runner.format_command(
             f"cida reproduce {experiment}",
             preset=self.preset,
             protocol=self.protocol,
@@ -133,10 +126,10 @@ def run_jobs(
     if not job_list:
         return []
     # Who makes a run may work in another folder.
-    original_jobs = {}
-    for job in job_list:
-        root = job.data_root and job.data_root.absolute()
-        original_jobs[replace(job, folder=job.folder.absolute(), data_root=root)] = job
+    original_jobs = {
+        replace(j, folder=j.folder.absolute(), data_root=j.data_root and j.data_root.absolute()): j
+        for j in job_list
+    }
     results: dict[Job, JobResult] = {}
     with closing(iterate_results(_run_job, original_jobs, n_jobs, scheduler)) as job_results:
         for job_result in job_results:
@@ -153,7 +146,8 @@ def _check_result_visible(job_result: JobResult) -> None:
     if job_result.result is None:
         return
     job, deadline = job_result.job, time.monotonic() + SHARED_FOLDER_TIMEOUT_SECONDS
-    while not has_result(job.folder, job_result.result):  # a shared folder may show new files late
+    # A shared folder may show new files late.
+    while not runner.has_result(job.folder, job_result.result):
         if time.monotonic() > deadline:
             raise CommandError(
                 f"{job.label} ended on the cluster, but is not in {job.folder} here; "

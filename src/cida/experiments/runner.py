@@ -99,14 +99,12 @@ def load_finished_result(
 def has_result(folder: Path, result: RunResult) -> bool:
     """Whether the folder has a whole run that found this row, in whatever time it took."""
     try:
-        stored_result = RunFolder(folder).result
+        rows = (RunFolder(folder).result, result)
     except (OSError, ValueError):
         return False
-    if stored_result is None:
-        return False
     # As text, in which a figure that is no number is equal to itself.
-    texts = {json.dumps(asdict(replace(row, seconds=0))) for row in (stored_result, result)}
-    return len(texts) == 1
+    texts = [row and json.dumps(asdict(replace(row, seconds=0))) for row in rows]
+    return texts[0] == texts[1]
 
 
 def load_completed_run(folder: Path, recipe: Recipe) -> CompletedRun:
