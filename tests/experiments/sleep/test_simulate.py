@@ -198,7 +198,7 @@ def heard(monkeypatch):
     """What the belts gave and what was handed to the file, of the nights written since."""
     found = {"belts": [], "written": [], "stages": []}
 
-    def belts(traits, heart_rate, stages, *more, real=simulation.simulate_belts):
+    def belts(traits, heart_rate, stages, *more, real=simulation.physiology.simulate_belts):
         signals = real(traits, heart_rate, stages, *more)
         found["stages"].append(stages.copy())
         found["belts"].append([signal.copy() for signal in signals])
@@ -208,7 +208,7 @@ def heard(monkeypatch):
         found["written"].append([signal.copy() for signal in signals])
         real(path, signals, *more)
 
-    monkeypatch.setattr(simulation, "simulate_belts", belts)
+    monkeypatch.setattr(simulation.physiology, "simulate_belts", belts)
     monkeypatch.setattr(simulation, "_write_edf", write)
     return found
 

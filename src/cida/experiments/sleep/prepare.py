@@ -70,6 +70,29 @@ class PreparationJob:
     settings: StoreSettings
     part_path: Path
 
+    @property
+    def settings_key(self) -> str:
+        """The settings that a part depends on: the columns are read when the store is written."""
+        return json.dumps([self.settings.study, self.settings.simulated, self.settings.channel])
+
+    def read_counts(self) -> SegmentCounts | None:
+        """Of the night's part; None where there is no part of these settings."""
+        try:
+            part = read_arrays(self.part_path, ("settings", "counts"))
+            is_own = str(part["settings"]) == self.settings_key
+            return SegmentCounts(*map(int, part["counts"])) if is_own else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def load_part(self) -> tuple[np.ndarray, np.ndarray]:
+        """The segments and stages of the night's part."""
+        try:
+            part = read_arrays(self.part_path, ("segments", "stages"))
+            return part["segments"], part["stages"]
+        except (OSError, ValueError, KeyError):
+            problem = f"{self.part_path} was changed while it was read"
+            raise PreparationError(f"{problem}; run it again.") from None
+
 
 @dataclass(frozen=True)
 class PreparationReport:
@@ -111,14 +134,19 @@ def prepare_study(
     with translate_job_errors(out), exclusive_lock(out, out / ".lock"):
         parts = _prepare_parts_folder(out)
         job_list = [PreparationJob(one, settings, parts / f"{one.subject}.npz") for one in usable]
-        pending = [job for job in job_list if not read_part(job.part_path, settings, True)]
+        pending = [job for job in job_list if job.read_counts() is None]
         for n_done, failure in enumerate(iterate_results(prepare_night, pending, n_jobs), 1):
             failures += [failure] if failure else []
             on_progress(n_done, len(pending))
         failures.sort(key=lambda failure: int(failure.subject))
         path, header = out / "report.csv", ("subject", "file", "sentence")
         write_atomically(path, format_csv([header, *map(astuple, failures)]))
-        entries = _new_entries(job_list, covariates)
+        counted = ((job, job.recording.subject, job.read_counts()) for job in job_list)
+        entries = [
+            StoreEntry(subject, covariates[subject], counts, job.load_part)
+            for job, subject, counts in counted
+            if counts is not None
+        ]
         if entries:
             entries += [] if old_store is None else _old_entries(old_store)
             write_store(out, settings, sorted(entries, key=lambda entry: int(entry.subject)))
@@ -172,24 +200,6 @@ def _select_with_age(
     return usable, failures
 
 
-def _new_entries(job_list: Sequence[PreparationJob], covariates: Covariates) -> list[StoreEntry]:
-    entries = []
-    for job in job_list:
-        part = read_part(job.part_path, job.settings, counts_only=True)
-        if part is not None:
-            subject = job.recording.subject
-            load = partial(_load_part, job)
-            entries.append(StoreEntry(subject, covariates[subject], part.counts, load))
-    return entries
-
-
-def _load_part(job: PreparationJob) -> tuple[np.ndarray, np.ndarray]:
-    night = read_part(job.part_path, job.settings)
-    if night is None:
-        raise PreparationError(f"{job.part_path} was changed while it was read; run it again.")
-    return night.segments, night.stages
-
-
 def _old_entries(store: SleepStore) -> list[StoreEntry]:
     entries = []
     for number, subject in enumerate(store.subjects.ids):
@@ -217,7 +227,10 @@ def prepare_night(job: PreparationJob) -> SubjectFailure | None:
     except OSError as error:
         message = f"it cannot be read ({error.strerror})."
         return SubjectFailure(subject, str(error.filename), message)
-    write_part(job.part_path, night, job.settings)
+    buffer, counts = io.BytesIO(), np.array(astuple(night.counts))
+    arrays = {"segments": night.segments, "stages": night.stages, "counts": counts}
+    np.savez(buffer, **arrays, settings=np.array(job.settings_key))
+    write_atomically(job.part_path, buffer.getvalue())
     return None
 
 
@@ -245,36 +258,3 @@ def _count_common_epochs(night: Recording, n_recorded: int, n_annotated: int) ->
         raise RecordingError(night.annotation, f"{problem}; {advice}.")
     # A last epoch that was not finished is no loss.
     return short, long - short if long - short > 1 else 0
-
-
-def write_part(path: Path, night: Night, settings: StoreSettings) -> None:
-    """The whole part or none."""
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        segments=night.segments,
-        stages=night.stages,
-        counts=np.array(astuple(night.counts)),
-        settings=np.array(_settings_key(settings)),
-    )
-    write_atomically(path, buffer.getvalue())
-
-
-def read_part(path: Path, settings: StoreSettings, counts_only: bool = False) -> Night | None:
-    """The night, or None where there is no part of these settings; without its arrays if told."""
-    try:
-        part = read_arrays(path, ("settings", "counts"))
-        if str(part["settings"]) != _settings_key(settings):
-            return None
-        counts = SegmentCounts(*(int(count) for count in part["counts"]))
-        if counts_only:
-            return Night(np.empty(0), np.empty(0), counts)
-        part = read_arrays(path, ("segments", "stages"))
-        return Night(part["segments"], part["stages"], counts)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _settings_key(settings: StoreSettings) -> str:
-    """The settings that a part depends on: the columns are read when the store is written."""
-    return json.dumps([settings.study, settings.simulated, settings.channel])

@@ -13,14 +13,7 @@ from typing import Any
 import numpy as np
 
 from cida.experiments.backends import iterate_results
-from cida.experiments.sleep.physiology import (
-    N3,
-    BreathingTraits,
-    Person,
-    draw_person,
-    simulate_belts,
-    simulate_hypnogram,
-)
+from cida.experiments.sleep import physiology
 from cida.experiments.sleep.recording_errors import (
     ProgressCallback,
     require_packages,
@@ -110,7 +103,7 @@ def _last_subject_number(study: str, root: Path) -> int:
     return int(STUDIES[study].find_recordings(root)[-1].subject)
 
 
-def draw_subject(study: str, number: int, seed: int) -> Person:
+def draw_subject(study: str, number: int, seed: int) -> physiology.Person:
     """The person with this number."""
     cohort = SIMULATED_COHORTS[study]
     rng = _make_rng(study, number, seed, 0)
@@ -118,7 +111,7 @@ def draw_subject(study: str, number: int, seed: int) -> Person:
     age = -1.0
     while not low <= age <= high:
         age = float(np.round(rng.normal(cohort.mean_age, cohort.age_std)))
-    return draw_person(age, bool(rng.random() < cohort.share_women), rng)
+    return physiology.draw_person(age, bool(rng.random() < cohort.share_women), rng)
 
 
 def _make_rng(study: str, number: int, seed: int, stream: int) -> np.random.Generator:
@@ -147,11 +140,11 @@ def write_night(job: SimulationJob) -> None:
     person = draw_subject(job.study, job.number, job.seed)
     rng = _make_rng(job.study, job.number, job.seed, 1)
     epochs = int(np.clip(rng.normal(1000, 50), 840, 1160))  # 8.33 h, as in the paper
-    stages = simulate_hypnogram(person, epochs, rng)
+    stages = physiology.simulate_hypnogram(person, epochs, rng)
     rate_hz = cohort.rates_hz[_draw_variant(len(cohort.rates_hz), rng)]
     names = cohort.belt_names[_draw_variant(len(cohort.belt_names), rng)]
-    traits = BreathingTraits.draw(person, rng)
-    signals = simulate_belts(traits, person.heart_rate, stages, rate_hz, rng)
+    traits = physiology.BreathingTraits.draw(person, rng)
+    signals = physiology.simulate_belts(traits, person.heart_rate, stages, rate_hz, rng)
     gain = float(np.exp(rng.normal(0, 0.5)))
     _add_belt_gap(signals, rate_hz, rng)
     _write_edf(edf, [np.float32(gain) * signal for signal in signals], names, rate_hz)
@@ -180,7 +173,7 @@ def _score_stages(stages: np.ndarray, has_stage_4: bool, rng: np.random.Generato
     scored_stages = np.where(rng.random(len(stages)) < 0.05, neighbour[stages], stages)
     numbers = np.array([0, 1, 2, 3, 5])[scored_stages]
     if has_stage_4:
-        numbers[(scored_stages == N3) & (rng.random(len(scored_stages)) < 0.4)] = 4
+        numbers[(scored_stages == physiology.N3) & (rng.random(len(scored_stages)) < 0.4)] = 4
     numbers[len(numbers) - int(rng.integers(2, 20)) :] = NSRR_UNSCORED
     if rng.random() < 0.1:
         start = int(rng.integers(len(numbers) - 40))

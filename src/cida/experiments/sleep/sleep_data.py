@@ -23,14 +23,9 @@ from cida.experiments.sleep.simulate import simulate_cohorts
 from cida.experiments.sleep.sleep_store import SleepStore
 from cida.experiments.sleep.stages import STAGE_CLASSES
 from cida.experiments.sleep.studies import INDEX_NAMES, SIMULATED_COHORTS, STUDIES
-from cida.experiments.task_data import (
-    DatasetTaskData,
-    bin_score_to_dict,
-    hash_arrays,
-    predict_rows,
-)
+from cida.experiments.task_data import DatasetTaskData, hash_arrays, predict_rows
 from cida.indexing import evenly_spaced
-from cida.metrics import BinScore, accuracy
+from cida.metrics import accuracy
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
 from cida.spaces import is_outside_hull, make_line_space
 
@@ -105,17 +100,12 @@ class NightDataset(IndexedDataset):
 
     def __getitem__(self, indices: Tensor) -> Batch:
         batch = super().__getitem__(indices)
-        x = self._read_segments(self.cohort[indices], batch.x)
-        return replace(batch, x=x, y=batch.y.long())
-
-    def _read_segments(self, cohort: Tensor, positions: Tensor) -> Tensor:
-        """The segments at these places, shape ``(rows, 1, samples)``."""
-        values = torch.empty(len(positions), 1, self.segments[0].shape[1])
+        cohort, x = self.cohort[indices], torch.empty(len(batch.x), 1, self.segments[0].shape[1])
         for number, store in enumerate(self.segments):
             row_numbers = (cohort == number).nonzero()[:, 0]
-            stored_segments = np.asarray(store[positions[row_numbers].numpy()], dtype=np.float32)
-            values[row_numbers, 0] = torch.from_numpy(stored_segments)
-        return values
+            stored_segments = np.asarray(store[batch.x[row_numbers].numpy()], dtype=np.float32)
+            x[row_numbers, 0] = torch.from_numpy(stored_segments)
+        return replace(batch, x=x, y=batch.y.long())
 
 
 @dataclass(frozen=True)
@@ -172,8 +162,7 @@ class SubjectGroup:
 
     def domain_index(self, positions: np.ndarray, indices: Sequence[str]) -> np.ndarray:
         """u of these segments: that of the people whose nights they are of."""
-        columns = [self.store.subjects[name][self.store.subject[positions]] for name in indices]
-        return np.stack(columns, axis=1).astype(np.float64)
+        return self.store.subjects.stack(indices)[self.store.subject[positions]]
 
 
 @dataclass(frozen=True)
@@ -251,10 +240,8 @@ class SleepTaskData(DatasetTaskData):
     def share_outside_hull(self) -> float:
         """The share of target people outside the convex hull of the source people."""
         source, target = (
-            torch.from_numpy(
-                np.stack([g.store.subjects[n][g.subject_numbers] for n in self.index_names], 1)
-            )
-            for g in (self.source, self.target)
+            torch.from_numpy(group.store.subjects.stack(self.index_names)[group.subject_numbers])
+            for group in (self.source, self.target)
         )
         space = make_line_space(len(self.index_names)).fit(torch.cat([source, target]))
         return float(is_outside_hull(space, target, source).double().mean())
@@ -297,8 +284,8 @@ def _accuracy_by_age(age: np.ndarray, truth: np.ndarray, predicted: np.ndarray) 
     for cell_number in np.unique(cell):
         in_cell = cell == cell_number
         low, high = float(age[in_cell].min()), float(age[in_cell].max())
-        cell_accuracy = accuracy(truth[in_cell], predicted[in_cell])
-        bins.append(bin_score_to_dict(BinScore(low, high, cell_accuracy, int(in_cell.sum()))))
+        score = accuracy(truth[in_cell], predicted[in_cell])
+        bins.append({"lo": low, "hi": high, "score": score, "n": int(in_cell.sum())})
     return bins
 
 

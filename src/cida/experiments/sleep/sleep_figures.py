@@ -12,17 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cida.experiments.figures import (
-    METHOD_LINE_STYLES,
-    SOURCE_COLOR,
-    TARGET_COLOR,
-    Results,
-    add_shared_legend,
-    make_panels,
-    plot_method_scores,
-    save_figures,
-    shade_source,
-)
+from cida.experiments import figures
+from cida.experiments.figures import Results
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.sleep.sleep_data import AGE_BIN_YEARS, SleepTaskData, SubjectGroup
 
@@ -33,11 +24,11 @@ N_SLEEP_PANEL_COLUMNS = 3
 def draw_figures(data_by_task: SleepTasks, results: Results, folder: Path) -> dict[str, str]:
     """Writes each figure as PNG and SVG; returns the files by title."""
     accuracy = partial(plot_accuracy_by_age, data_by_task, results)
-    figures = {
+    drawings = {
         "Who is in it, by age": ("ages", partial(plot_ages, data_by_task)),
         "Accuracy against age": ("accuracy", accuracy),
     }
-    return save_figures(figures, folder)
+    return figures.save_figures(drawings, folder)
 
 
 def plot_ages(data_by_task: SleepTasks) -> Figure:
@@ -48,10 +39,10 @@ def plot_ages(data_by_task: SleepTasks) -> Figure:
         groups = [source, _subject_ages(sample.target, sample.scored_target)]
         ages = np.concatenate(groups)
         edges = list(range(math.floor(ages.min()), math.ceil(ages.max()) + 3, 2))
-        colors, labels = [SOURCE_COLOR, TARGET_COLOR], ["source", "target"]
+        colors, labels = [figures.SOURCE_COLOR, figures.TARGET_COLOR], ["source", "target"]
         axes.hist(groups, edges, stacked=True, color=colors, label=labels)
         axes.set_ylabel("people")
-    add_shared_legend(figure, panels[:1])
+    figures.add_shared_legend(figure, panels[:1])
     return figure
 
 
@@ -62,17 +53,17 @@ def plot_accuracy_by_age(data_by_task: SleepTasks, results: Results) -> Figure:
         ages = np.unique(_subject_ages(sample.source, sample.scored_source))
         # The ages that have source people: without a hole of more than a bin.
         for part in np.split(ages, np.flatnonzero(np.diff(ages) > AGE_BIN_YEARS) + 1):
-            shade_source(axes, part[0], part[-1])
+            figures.shade_source(axes, part[0], part[-1])
         own_results = [result for result in results if result.task == name]
-        plot_method_scores(axes, own_results, METHOD_LINE_STYLES, marker="o", ms=3)
+        figures.plot_method_scores(axes, own_results, figures.METHOD_LINE_STYLES, marker="o", ms=3)
         axes.set_ylabel("accuracy %")
-    add_shared_legend(figure, panels[:1])
+    figures.add_shared_legend(figure, panels[:1])
     return figure
 
 
 def _make_panels(data_by_task: SleepTasks) -> tuple[Figure, list[Axes]]:
     n_columns = min(N_SLEEP_PANEL_COLUMNS, len(data_by_task))
-    figure, panels = make_panels(len(data_by_task), n_columns, 2.6)
+    figure, panels = figures.make_panels(len(data_by_task), n_columns, 2.6)
     for axes, name in zip(panels, data_by_task, strict=True):
         axes.set_title(TASK_SPECS[name].title, fontsize=9)
         axes.set_xlabel("age, years")

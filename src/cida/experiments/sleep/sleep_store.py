@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +72,10 @@ class Subjects:
 
     def __getitem__(self, index: str) -> np.ndarray:
         return self.indices[index]
+
+    def stack(self, names: Sequence[str]) -> np.ndarray:
+        """These indices of everybody, a column each."""
+        return np.stack([self.indices[name] for name in names], axis=1)
 
     @classmethod
     def read(cls, path: Path) -> Subjects:
@@ -190,11 +194,13 @@ def write_store(folder: Path, settings: StoreSettings, entries: Sequence[StoreEn
 
 
 def _write_arrays(folder: Path, entries: Sequence[StoreEntry], rows: int) -> None:
+    """As npy files, a header whose rows then follow: a full disk is an error, not a crash."""
     with ExitStack() as stack:
         files = {}
-        for name in ARRAY_LAYOUTS:
+        for name, (kind, shape) in ARRAY_LAYOUTS.items():
             files[name] = stack.enter_context((folder / f"{name}.npy").open("wb"))
-            _write_array_header(files[name], name, rows)
+            header = {"descr": kind, "fortran_order": False, "shape": (rows, *shape)}
+            np.lib.format.write_array_header_1_0(files[name], header)
         for number, entry in enumerate(entries):
             segments, stages = entry.load()
             arrays = (segments, stages, np.full(len(stages), number))
@@ -203,13 +209,6 @@ def _write_arrays(folder: Path, entries: Sequence[StoreEntry], rows: int) -> Non
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
-
-
-def _write_array_header(file: BinaryIO, name: str, rows: int) -> None:
-    """The header of an npy file, whose rows then follow: a full disk is an error, not a crash."""
-    kind, shape = ARRAY_LAYOUTS[name]
-    header = {"descr": kind, "fortran_order": False, "shape": (rows, *shape)}
-    np.lib.format.write_array_header_1_0(file, header)
 
 
 def _subjects_table(entries: Sequence[StoreEntry]) -> bytes:
