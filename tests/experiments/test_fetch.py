@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from cida.experiments import fetch as module
-from cida.experiments.fetch import DownloadError, RemoteDataset, RemoteFile, gunzip
-from cida.experiments.rotating_mnist.mnist import HttpMirror
+from cida.experiments.fetch import DownloadError, HttpMirror, RemoteDataset, RemoteFile, gunzip
 
 CONTENT = np.random.default_rng(0).integers(0, 256, 300_000).astype(np.uint8).tobytes()
 PACKED = gzip.compress(CONTENT, mtime=0)

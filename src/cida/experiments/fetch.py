@@ -24,7 +24,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from filelock import FileLock
@@ -68,22 +68,16 @@ class RemoteFile:
             raise ValueError(f"{self.name} ({sizes}) has a wrong checksum")
 
 
-class DownloadSource(Protocol):
-    """Gives some or all of the files; fails with an OSError or ValueError."""
-
-    @property
-    def name(self) -> str: ...
-
-    def fetch(self, files: RemoteFiles, folder: Path, progress: Progress) -> FileContents: ...
-
-
 @dataclass(frozen=True)
 class RemoteDataset:
-    """Files in a folder of the cache, the sources they come from, and what to do without them."""
+    """Files in a folder of the cache, the sources they come from, and what to do without them.
+
+    A source gives some or all of the files; it fails with an OSError or ValueError.
+    """
 
     name: str
     files: tuple[RemoteFile, ...]
-    sources: tuple[DownloadSource, ...]
+    sources: tuple[HttpMirror | PackageArchive, ...]
     fallback_hint: str = ""
 
     @property
@@ -153,6 +147,23 @@ def _error_reason(error: BaseException) -> str:
             error = cause
     message = message or getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(message.split()).rstrip(".")[:160]
+
+
+@dataclass(frozen=True)
+class HttpMirror:
+    """A web folder with the files, each as ``NAME.gz``."""
+
+    base_url: str
+
+    @property
+    def name(self) -> str:
+        """The host."""
+        return urlsplit(self.base_url).netloc
+
+    def fetch(self, files: RemoteFiles, folder: Path, progress: Progress) -> FileContents:
+        """One file after the other; the first failure is the last: the next would fail too."""
+        for item in files:
+            yield item, download_file(f"{self.base_url}{item.name}.gz", item, folder, progress)
 
 
 def download_file(url: str, item: RemoteFile, folder: Path, progress: Progress) -> bytes:

