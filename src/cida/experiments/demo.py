@@ -9,29 +9,15 @@ from rich.console import Console
 
 from cida import distributed
 from cida.cli.arguments import check_counts, check_methods, check_seed
-from cida.cli.console import (
-    folder_contents,
-    print_json,
-    print_lines,
-    titled_warnings,
-    training_progress,
-)
-from cida.cli.report import REPORT_FILE, save_report
+from cida.cli.console import folder_contents, print_json, titled_warnings, training_progress
 from cida.datasets import make_circle
+from cida.experiments import runner
 from cida.experiments.circle_sine.toy_tasks import DEMO_RECIPES, make_toy_data
 from cida.experiments.commands import Demo
+from cida.experiments.publish import publish_report
 from cida.experiments.registry import EXPERIMENTS
-from cida.experiments.runner import (
-    CompletedRun,
-    ResumeOptions,
-    format_command,
-    load_completed_run,
-    load_finished_result,
-    run_recipe,
-    write_results,
-)
 from cida.io.files import exclusive_lock
-from cida.report import Manifest, read_runs
+from cida.report import Manifest
 from cida.report.result_tables import build_result_lines, build_table
 from cida.report.tables import render_terminal
 from cida.runs.records import Origin
@@ -54,40 +40,38 @@ class DemoRun(Demo):
         runs = [run for seed in seeds for run in self._run_seed(seed, console)]
         results = [run.result for run in runs]
         facts = {"benchmark": "circle", "preset": "demo", "protocol": "training points"}
-        write_results(self.out / "results.json", results, **facts, is_simulated=False)
+        runner.write_results(self.out / "results.json", results, **facts, is_simulated=False)
         folders = [self._folder(run.recipe.method, run.result.seed) for run in runs]
+        titles = {run.recipe.method: run.recipe.title for run in runs}
+        title = "Circle: accuracy %, 6 source and 24 target domains"
+        console.print(render_terminal(build_table(build_result_lines(results, titles)), title))
         experiment = EXPERIMENTS["circle"]
-        Manifest(
+        manifest = Manifest(
             runs=[folder.name for folder in folders],
             command=self._command_line(self.seeds, self.first_seed, self.methods),
             protocol="training points",
             experiment=experiment.name,
             text=experiment.text,
             tasks=tuple(task.record for task in experiment.tasks),
-        ).save(self.out)
-        save_report(read_runs(folders), self.out / REPORT_FILE, console)
-        titles = {run.recipe.method: run.recipe.title for run in runs}
-        title = "Circle: accuracy %, 6 source and 24 target domains"
-        console.print(render_terminal(build_table(build_result_lines(results, titles)), title))
-        where = str((self.out / REPORT_FILE).resolve())
-        print_lines(console, "The report, to open in a browser:", where)
+        )
+        publish_report(manifest, folders, self.out, console)
         if self.json:
             print_json("demo", **folder_contents(self.out))
         return 0
 
-    def _run_seed(self, seed: int, console: Console) -> list[CompletedRun]:
+    def _run_seed(self, seed: int, console: Console) -> list[runner.CompletedRun]:
         task_data = make_toy_data(make_circle(seed=seed))
         completed_runs = []
         for name in self.methods:
             recipe = DEMO_RECIPES[name].with_settings(steps=self.steps)
             title, folder = f"{recipe.title}, seed {seed}", self._folder(name, seed)
-            finished = self.resume and load_finished_result(folder, recipe, task_data, seed)
+            finished = self.resume and runner.load_finished_result(folder, recipe, task_data, seed)
             if not distributed.any_rank(not finished):
-                completed_runs.append(load_completed_run(folder, recipe))
+                completed_runs.append(runner.load_completed_run(folder, recipe))
                 continue
             progress = training_progress(f"{title:<26}", console)
             with titled_warnings(title, console), progress as watchers:
-                run = run_recipe(
+                run = runner.run_recipe(
                     recipe,
                     task_data,
                     seed,
@@ -95,7 +79,7 @@ class DemoRun(Demo):
                     watchers,
                     Origin("circle", "demo", "", self._command_line(1, seed, (name,))),
                     with_expected_score=name == "default",  # by a second training
-                    resume_options=ResumeOptions(self.resume),
+                    resume_options=runner.ResumeOptions(self.resume),
                 )
                 completed_runs.append(run)
         return completed_runs
@@ -105,4 +89,4 @@ class DemoRun(Demo):
 
     def _command_line(self, seeds: int, first_seed: int, methods: tuple[str, ...]) -> str:
         flags = {"seeds": seeds, "first_seed": first_seed, "steps": self.steps, "methods": methods}
-        return format_command("cida demo", **flags)
+        return runner.format_command("cida demo", **flags)

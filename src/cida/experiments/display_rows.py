@@ -37,7 +37,6 @@ class DisplayRows:
     source: np.ndarray
     truth: np.ndarray
     index_names: tuple[str, ...] = ("u",)
-    classes: tuple[str, ...] | None = None
     space: Space | None = None
     upright_images: Tensor | None = None
     upright_labels: Tensor | None = None
@@ -49,7 +48,7 @@ def take_snapshot(model: Any, rows: DisplayRows, regression: bool) -> Snapshot:
     space = rows.space or getattr(model, "space_", None) or make_line_space(u.shape[1])
     labels = getattr(model, "classes_", None)
     labels = np.unique(rows.truth) if labels is None else labels
-    classes = None if regression else rows.classes or tuple(map(_class_name, labels))
+    classes = None if regression else tuple(map(_class_name, labels))
     with warnings.catch_warnings():  # a grid has corners that no row was near
         warnings.simplefilter("ignore", CidaWarning)
         z = model.transform(rows.x, domain_index=u) if hasattr(model, "transform") else None

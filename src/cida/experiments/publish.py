@@ -18,15 +18,9 @@ from cida.experiments.registry import TASK_SPECS
 from cida.experiments.runner import load_completed_run, write_json, write_results
 from cida.experiments.spec import Analysis, Experiment, Layout, TaskSpec
 from cida.io.files import write_atomically
-from cida.report import Manifest, read_runs
+from cida.report import Manifest, read_runs, task_tables
 from cida.report.result_tables import build_result_lines, build_table
 from cida.report.tables import render_markdown, render_terminal
-from cida.report.task_tables import (
-    build_detail_table,
-    build_paper_table,
-    summarize_categorical_wins,
-    transpose_table,
-)
 from cida.runs.records import RunResult
 from cida.runs.result_table import ResultTable
 
@@ -34,6 +28,16 @@ from cida.runs.result_table import ResultTable
 WIDE_ONLY_COLUMNS = ("source", "gain", "fresh std", "fresh all", "record")
 MIN_COLUMNS_FOR_INTERVALS = 112
 MIN_COLUMNS_FOR_PAPER = 118
+
+
+def publish_report(
+    manifest: Manifest, run_folders: Sequence[Path], folder: Path, console: Console
+) -> None:
+    """Writes the manifest and the report of these runs, and prints the path of the report."""
+    manifest.save(folder)
+    save_report(read_runs(run_folders), folder / REPORT_FILE, console)
+    where = str((folder / REPORT_FILE).resolve())
+    print_lines(console, "The report, to open in a browser:", where)
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,7 @@ class Publisher:
             by_interval=self.experiment.by_interval,
             figures=self._draw_figures(),
         )
-        manifest.save(self.folder)
-        save_report(read_runs(folders), self.folder / REPORT_FILE, console)
-        where = str((self.folder / REPORT_FILE).resolve())
-        print_lines(console, "The report, to open in a browser:", where)
+        publish_report(manifest, folders, self.folder, console)
 
     @cached_property
     def _results(self) -> list[RunResult]:
@@ -117,11 +118,11 @@ class Publisher:
     def _publish_suite(self, console: Console) -> Manifest:
         """An experiment of several tasks: a line for each task, as the paper has it."""
         records = [task.record for task in self._tasks]
-        paper_rows = build_paper_table(self._results, records, self._titles)
-        detail_rows = build_detail_table(self._results, records, self._titles)
+        paper_rows = task_tables.build_paper_table(self._results, records, self._titles)
+        detail_rows = task_tables.build_detail_table(self._results, records, self._titles)
         shown_rows = paper_rows
         if self.experiment.layout is Layout.METHODS_AS_ROWS:
-            shown_rows = transpose_table(paper_rows, with_paper=True, use_task_names=True)
+            shown_rows = task_tables.transpose_table(paper_rows, True, use_task_names=True)
         analyze = self.experiment.analyze
         analysis = Analysis() if analyze is None else analyze(self.job_results)
         data = self._data_by_task
@@ -129,7 +130,7 @@ class Publisher:
         if any(task_data.is_simulated for task_data in data.values()):
             notice = "Simulated: nobody was recorded; the paper's numbers are of real people."
             sentences.insert(0, notice)
-        sentences += summarize_categorical_wins(self._results, records, self._titles)
+        sentences += task_tables.summarize_categorical_wins(self._results, records, self._titles)
         sentences += analysis.sentences
         for name, content in analysis.files.items():
             write_json(self.folder / name, content)
@@ -147,7 +148,7 @@ class Publisher:
             console.print(render_terminal(rows, name, () if is_wide else analysis.wide_columns))
         metrics = ", ".join(dict.fromkeys(task.metric for task in self._tasks))
         title = f"{self.experiment.name}, {self.preset}: {metrics} on the target, %"
-        console.print(render_terminal(transpose_table(paper_rows, is_wide), title))
+        console.print(render_terminal(task_tables.transpose_table(paper_rows, is_wide), title))
         if is_wide and any(task.published_scores for task in self._tasks):
             console.print("In brackets the paper's, on real data.")
         legend = [f"({number}) {task.title}" for number, task in enumerate(self._tasks, 1)]

@@ -183,16 +183,13 @@ class DependenceTaskData(SyntheticTaskData):
     """Synthetic data whose runs are also asked how much their encodings tell of u."""
 
     def evaluate(self, model: Any) -> dict[str, Any]:
-        dependence = {"left of u": self._index_dependence(model)}
-        return {**super().evaluate(model), "extra_metrics": dependence}
-
-    def _index_dependence(self, model: Any) -> float:
-        """The distance correlation, bias-corrected and squared, of the encoding and u."""
+        """Also the distance correlation, bias-corrected and squared, of the encoding and u."""
         rows = evenly_spaced(len(self.data.u), MAX_DEPENDENCE_ROWS).numpy()
         z = model.transform(self.data.x[rows], domain_index=self.data.u[rows])
         u = _index_columns(self.data)[rows].double()
         index = make_line_space(u.shape[1]).fit(u).embed(u)
-        return float(distance_correlation(torch.from_numpy(z).double(), index))
+        dependence = float(distance_correlation(torch.from_numpy(z).double(), index))
+        return {**super().evaluate(model), "extra_metrics": {"left of u": dependence}}
 
 
 def _index_columns(data: IndexedData) -> Tensor:

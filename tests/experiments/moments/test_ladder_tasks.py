@@ -188,7 +188,7 @@ def test_l2_sees_what_the_conditional_means_of_u_leave_of_its_variance():
 @pytest.fixture
 def few_rows(monkeypatch):
     """Distances between all rows take their time."""
-    monkeypatch.setattr(ladder_tasks, "make_ladder", partial(make_ladder, n_samples=1000))
+    monkeypatch.setattr(ladder_tasks.ladder, "make_ladder", partial(make_ladder, n_samples=1000))
 
 
 @pytest.mark.usefixtures("few_rows")

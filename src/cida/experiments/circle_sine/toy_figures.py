@@ -15,16 +15,8 @@ from matplotlib.patches import Rectangle
 from sklearn.svm import SVC
 
 from cida.datasets import IndexedData
-from cida.experiments.figures import (
-    SOURCE_COLOR,
-    Runs,
-    SyntheticTasks,
-    first_seed_runs,
-    make_panels,
-    save_figures,
-    scores_by_method,
-    shade_source,
-)
+from cida.experiments import figures
+from cida.experiments.figures import Runs, SyntheticTasks
 
 POSITIVE_COLOR, NEGATIVE_COLOR = "#d62728", "#1f4fd8"
 MAX_PANEL_COLUMNS = 4
@@ -36,19 +28,19 @@ MAX_FITTING_ACCURACY = 0.99
 def draw_figures(data_by_task: SyntheticTasks, runs: Runs, folder: Path) -> dict[str, str]:
     """Writes each figure as PNG and SVG; returns the files by title. The first seed is drawn."""
     (data,) = (task_data.data for task_data in data_by_task.values())
-    predictions = partial(plot_toy_predictions, data, first_seed_runs(runs))
-    figures = {
+    predictions = partial(plot_toy_predictions, data, figures.first_seed_runs(runs))
+    drawings = {
         "The world and each method's predictions": ("figure", predictions),
         "Accuracy against u": ("accuracy", partial(plot_toy_accuracy, data, runs)),
     }
-    return save_figures(figures, folder)
+    return figures.save_figures(drawings, folder)
 
 
 def plot_toy_predictions(data: IndexedData, runs: Runs) -> Figure:
     """Domains by colour, the truth, and a panel a method with the boundary of its predictions."""
     n_panels = 2 + len(runs)
     n_columns = min(MAX_PANEL_COLUMNS, n_panels)
-    figure, axes = make_panels(n_panels, n_columns, 2.6, 0, 3.1 * n_columns)
+    figure, axes = figures.make_panels(n_panels, n_columns, 2.6, 0, 3.1 * n_columns)
     _draw_domains_panel(data, axes[0])
     _draw_class_panel(data, data.y, axes[1], "Ground truth")
     predictions = {o.recipe.method: o.model.predict(data.x, domain_index=data.u) for o in runs}
@@ -82,7 +74,8 @@ def _draw_frame(data: IndexedData, ax: Axes, title: str) -> None:
     """The source domains boxed, and a little room around the points."""
     source = data.x[data.source]
     low, high = source.min(0) - 0.06, source.max(0) + 0.06
-    ax.add_patch(Rectangle(low, *(high - low), fill=False, edgecolor=SOURCE_COLOR, linewidth=1.6))
+    edge: dict[str, Any] = {"edgecolor": figures.SOURCE_COLOR, "linewidth": 1.6}
+    ax.add_patch(Rectangle(low, *(high - low), fill=False, **edge))
     lower, upper = data.x.min(0) - 0.25, data.x.max(0) + 0.25
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]), xticks=[], yticks=[])
     ax.set_title(title, fontsize=9)
@@ -90,14 +83,14 @@ def _draw_frame(data: IndexedData, ax: Axes, title: str) -> None:
 
 def plot_toy_accuracy(data: IndexedData, runs: Runs) -> Figure:
     """A panel a method: the mean over seeds at each u, and the band from worst to best seed."""
-    by_method = scores_by_method(runs)
+    by_method = figures.scores_by_method(runs)
     n_columns = min(MAX_PANEL_COLUMNS, len(by_method))
     layout = ConstrainedLayoutEngine(wspace=0.06)  # for the numbers at the ends of two axes
     size = (len(by_method), n_columns, 2.0, 0.3, 3.1 * n_columns)
-    figure, axes = make_panels(*size, layout, sharex=True, sharey=True)
+    figure, axes = figures.make_panels(*size, layout, sharex=True, sharey=True)
     domains = np.unique(data.u)
     for (title, (scores, target)), ax in zip(by_method.items(), axes, strict=False):
-        shade_source(ax, domains[0], data.u[data.source].max())
+        figures.shade_source(ax, domains[0], data.u[data.source].max())
         ax.axhline(50, color="0.7", linewidth=0.8, linestyle=":")
         ax.fill_between(domains, scores.min(0), scores.max(0), alpha=0.25, linewidth=0)
         ax.plot(domains, scores.mean(0), linewidth=1.6)

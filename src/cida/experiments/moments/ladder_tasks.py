@@ -13,13 +13,7 @@ from scipy.stats import norm
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import OneCycleLR
 
-from cida.datasets.ladder import (
-    SHORTCUT_NOISE,
-    SWITCH_POINTS_BY_MOMENT,
-    index_quantile,
-    make_ladder,
-    shortcut_side,
-)
+from cida.datasets import ladder
 from cida.discriminators import Discriminator, make_discriminator
 from cida.experiments.folder_files import load_recipes
 from cida.experiments.spec import TaskSpec
@@ -79,10 +73,10 @@ class LadderDistribution:
     def from_rung(cls, rung: str) -> LadderDistribution:
         grid = np.linspace(-2.5, 2.5, N_SHORTCUT_VALUES)
         x = np.array([(x0, *others) for x0 in grid for others in product((-1, 1), repeat=2)])
-        u = index_quantile((np.arange(N_INDEX_VALUES) + 0.5) / N_INDEX_VALUES)
-        side = shortcut_side(u, rung)
+        u = ladder.index_quantile((np.arange(N_INDEX_VALUES) + 0.5) / N_INDEX_VALUES)
+        side = ladder.shortcut_side(u, rung)
         shortcut = np.where(side == 0, x[:, 1:].prod(axis=1)[:, None], side)
-        probability = norm.pdf(x[:, :1], shortcut, SHORTCUT_NOISE)
+        probability = norm.pdf(x[:, :1], shortcut, ladder.SHORTCUT_NOISE)
         parts = (u[:, None], probability / probability.sum())
         return cls(torch.from_numpy(x).float(), *map(torch.from_numpy, parts))
 
@@ -121,7 +115,7 @@ def _adversarial_value(head: Discriminator, z: Tensor, target: Tensor, p: Tensor
 
 def dependence_start_metrics(kind: type[DependencePenalty], rung: str, seed: int) -> Metrics:
     """The same for a game with a measure of dependence, which needs no adversary."""
-    data = make_ladder(rung, seed=seed)
+    data = ladder.make_ladder(rung, seed=seed)
     u = torch.from_numpy(data.u)[:, None]
     space = Line().fit(u)
     game = kind(ShortcutNetworks().encoder(space, seed), nn.Identity(), space)
@@ -175,7 +169,7 @@ def _ladder_task(rung: str, title: str) -> TaskSpec:
     name = f"moments/{rung}"
 
     def draw(seed: int, protocol: str) -> DependenceTaskData:
-        data = make_ladder(rung, seed=seed)
+        data = ladder.make_ladder(rung, seed=seed)
         if protocol == "start":
             return ShortcutTaskData(data, name, rung=rung)
         return DependenceTaskData(data, name)
@@ -184,4 +178,4 @@ def _ladder_task(rung: str, title: str) -> TaskSpec:
 
 
 TITLES = ("Mean", "Variance", "Skewness", "Whole distribution")
-MOMENTS = tuple(map(_ladder_task, SWITCH_POINTS_BY_MOMENT, TITLES))
+MOMENTS = tuple(map(_ladder_task, ladder.SWITCH_POINTS_BY_MOMENT, TITLES))

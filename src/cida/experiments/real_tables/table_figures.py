@@ -12,17 +12,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from cida.experiments.figures import (
-    METHOD_LINE_STYLES,
-    SOURCE_COLOR,
-    TARGET_COLOR,
-    Results,
-    add_shared_legend,
-    make_panels,
-    plot_method_scores,
-    save_figures,
-    shade_source,
-)
+from cida.experiments import figures
+from cida.experiments.figures import Results
 from cida.experiments.real_tables.table_tasks import TableTaskData
 from cida.experiments.registry import TASK_SPECS
 from cida.methods import METHODS
@@ -35,25 +26,25 @@ def draw_figures(
     data_by_task: Mapping[str, TableTaskData], results: Results, folder: Path
 ) -> dict[str, str]:
     """Writes each figure as PNG and SVG; returns the files by title."""
-    figures = {}
+    drawings = {}
     for name, sample in data_by_task.items():
         own_results = [result for result in results if result.task == name]
         draw = plot_scores_by_index if sample.u.shape[1] == 1 else plot_score_map
         file = TASK_SPECS[name].task_name or "scores"
-        figures[TASK_SPECS[name].title] = (file, partial(draw, sample, own_results))
-    return save_figures(figures, folder)
+        drawings[TASK_SPECS[name].title] = (file, partial(draw, sample, own_results))
+    return figures.save_figures(drawings, folder)
 
 
 def plot_scores_by_index(task_data: TableTaskData, results: Results) -> Figure:
     """The mean score of each method in cells along an index of one number."""
-    figure, (axes,) = make_panels(1, 1, 3.8, 0)
+    figure, (axes,) = figures.make_panels(1, 1, 3.8, 0)
     source_index = task_data.u[task_data.source_mask, 0]
-    shade_source(axes, source_index.min(), source_index.max())
-    line_styles = {"boosting": BOOSTING_LINE_STYLE, **METHOD_LINE_STYLES}
-    plot_method_scores(axes, results, line_styles, marker="o", ms=3)
+    figures.shade_source(axes, source_index.min(), source_index.max())
+    line_styles = {"boosting": BOOSTING_LINE_STYLE, **figures.METHOD_LINE_STYLES}
+    figures.plot_method_scores(axes, results, line_styles, marker="o", ms=3)
     axes.set_xlabel("age, years")
     axes.set_ylabel("accuracy %")
-    add_shared_legend(figure, [axes])
+    figures.add_shared_legend(figure, [axes])
     return figure
 
 
@@ -61,10 +52,10 @@ def plot_score_map(task_data: TableTaskData, results: Results) -> Figure:
     """The mean score in each cell of a map, the more rows the larger the dot."""
     methods = [m for m in MAP_METHODS if any(row.method == m for row in results)]
     n_panels = max(1, len(methods))
-    figure, panels = make_panels(n_panels, n_panels, 3.8, 0, 3.6 * n_panels + 0.8)
+    figure, panels = figures.make_panels(n_panels, n_panels, 3.8, 0, 3.6 * n_panels + 0.8)
     source = task_data.source_mask
     for axes, method in zip(panels, methods, strict=False):
-        for rows, color in ((source, SOURCE_COLOR), (~source, TARGET_COLOR)):
+        for rows, color in ((source, figures.SOURCE_COLOR), (~source, figures.TARGET_COLOR)):
             place = task_data.u[rows][::4]  # every fourth row as a grain
             axes.plot(place[:, 1], place[:, 0], ",", color=color, alpha=0.5)
         cells = _mean_score_cells([row for row in results if row.method == method])

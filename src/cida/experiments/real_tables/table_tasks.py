@@ -14,11 +14,7 @@ from sklearn.metrics import r2_score
 from cida.data import IndexedDataset
 from cida.experiments.display_rows import DisplayRows
 from cida.experiments.folder_files import load_recipes
-from cida.experiments.real_tables.table_data import (
-    label_above_median,
-    label_above_neighborhood_median,
-    log_price_ratio,
-)
+from cida.experiments.real_tables import table_data
 from cida.experiments.real_tables.table_models import (
     REAL_TABLES,
     ScikitRecipe,
@@ -183,15 +179,16 @@ def _table_task(name: str, title: str, index_width: int, table_task: TableTask) 
     )
 
 
-def _is_eastern_third(u: np.ndarray) -> np.ndarray:
+def _is_eastern(u: np.ndarray) -> np.ndarray:
+    """The eastern third of the houses."""
     return np.asarray(u[:, 1] >= np.quantile(u[:, 1], 2 / 3))
 
 
 SEX = TableTask("nhanes", lambda y, u: y, lambda u: u[:, 0] <= 20)
 DEATH = TableTask("support2", lambda y, u: y, lambda u: u[:, 0] <= 55)
-DEAR = TableTask("king-county", label_above_neighborhood_median, _is_eastern_third)
-PRICE = TableTask("king-county", log_price_ratio, _is_eastern_third, regression=True)
-ABOVE_MEDIAN = TableTask("king-county", lambda y, u: label_above_median(y), _is_eastern_third)
+DEAR = TableTask("king-county", table_data.label_above_neighborhood_median, _is_eastern)
+PRICE = TableTask("king-county", table_data.log_price_ratio, _is_eastern, regression=True)
+ABOVE_MEDIAN = TableTask("king-county", lambda y, u: table_data.label_above_median(y), _is_eastern)
 
 NHANES = (_table_task("nhanes", "Sex, age ≤ 20 → > 20", 1, SEX),)
 SUPPORT2 = (_table_task("support2", "Death in 180 days, age ≤ 55 → > 55", 1, DEATH),)

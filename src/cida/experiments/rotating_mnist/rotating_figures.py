@@ -21,15 +21,7 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 
 from cida.estimators import CIDAClassifier
-from cida.experiments.figures import (
-    SOURCE_COLOR,
-    add_shared_legend,
-    first_seed_runs,
-    make_panels,
-    save_figures,
-    scores_by_method,
-    shade_source,
-)
+from cida.experiments import figures
 from cida.experiments.rotating_mnist.rotating_dataset import INTERVAL_DEGREES
 from cida.experiments.rotating_mnist.rotating_tasks import RotatingTaskData
 from cida.experiments.runner import CompletedRun
@@ -57,17 +49,17 @@ def draw_figures(
     is no angle to draw.
     """
     (task_data,) = data_by_task.values()
-    first_runs = first_seed_runs(runs)
+    first_runs = figures.first_seed_runs(runs)
     turning = [run for run in first_runs if _transformer(run.model) is not None]
-    figures = {"Accuracy against the angle": ("accuracy", partial(plot_accuracy_by_angle, runs))}
+    drawings = {"Accuracy against the angle": ("accuracy", partial(plot_accuracy_by_angle, runs))}
     if turning:
-        figures["The learned angle"] = ("angle", partial(plot_learned_angle, task_data, turning))
+        drawings["The learned angle"] = ("angle", partial(plot_learned_angle, task_data, turning))
         strips = partial(plot_digits, task_data, _preferred_runs(turning))
-        figures["Digits before and after the transformer"] = ("digits", strips)
+        drawings["Digits before and after the transformer"] = ("digits", strips)
     encodings = partial(plot_encodings, task_data, _preferred_runs(first_runs))
-    figures["Encodings"] = ("encodings", encodings)
+    drawings["Encodings"] = ("encodings", encodings)
     with seeded(0), torch.no_grad():  # rows are dealt with torch's random state: the caller's
-        return save_figures(figures, folder)
+        return figures.save_figures(drawings, folder)
 
 
 def _preferred_runs(runs: Sequence[CompletedRun]) -> list[CompletedRun]:
@@ -84,11 +76,11 @@ def _transformer(model: CIDAClassifier) -> Any:
 
 def plot_accuracy_by_angle(runs: Sequence[CompletedRun]) -> Figure:
     """A panel a method: mean over seeds, band from worst to best, all other methods in grey."""
-    by_method = scores_by_method(runs)
+    by_method = figures.scores_by_method(runs)
     middles = [(cell["lo"] + cell["hi"]) / 2 for cell in runs[0].result.by_index]
     figure, axes = _make_panels(len(by_method))
     for (title, (scores, target)), ax in zip(by_method.items(), axes, strict=True):
-        _shade_source(ax)
+        figures.shade_source(ax, 0, INTERVAL_DEGREES, label="source")
         ax.axhline(CHANCE_PERCENT, color="0.45", linewidth=0.9, linestyle=":", label="chance")
         for other, (other_scores, _) in by_method.items():
             if other != title:
@@ -147,7 +139,7 @@ def plot_learned_angle(task_data: RotatingTaskData, runs: Sequence[CompletedRun]
     for outcome, ax in zip(runs, axes, strict=True):
         learned = measure_learned_angle(outcome.model, upright, u)
         ideal = ideal_angle(u.numpy(), learned.theta)
-        _shade_source(ax)
+        figures.shade_source(ax, 0, INTERVAL_DEGREES, label="source")
         ax.plot(u, ideal, "0.35", linewidth=1.1, linestyle="--", label="right answer: c - u")
         if (learned.high - learned.low).max() > 0.1:
             _draw_band(ax, u, learned.low, learned.high, "10 to 90 % of digits")
@@ -204,8 +196,8 @@ def _draw_mosaic(images: Tensor, rows: int, ax: Axes) -> None:
     ax.vlines(columns, 0, total_height, color="white", linewidth=1)
     ax.hlines(lines, 0, total_width, color="white", linewidth=1)
     source_width = width * int((PLOTTED_ANGLES <= INTERVAL_DEGREES).sum())
-    look: dict[str, Any] = {"fill": False, "edgecolor": SOURCE_COLOR, "linewidth": 3, "zorder": 3}
-    ax.add_patch(Rectangle((0, 0), source_width, total_height, **look))
+    frame: dict[str, Any] = {"edgecolor": figures.SOURCE_COLOR, "linewidth": 3, "zorder": 3}
+    ax.add_patch(Rectangle((0, 0), source_width, total_height, fill=False, **frame))
     ax.set(xlim=(0, total_width), ylim=(total_height, 0), yticks=[])
     middles = (np.arange(len(PLOTTED_ANGLES)) + 0.5) * width
     ax.set_xticks(middles, [f"{turn:g}°" for turn in PLOTTED_ANGLES])
@@ -247,13 +239,9 @@ def _make_panels(count: int) -> tuple[Figure, list[Axes]]:
     n_columns = math.ceil(count / math.ceil(count / MAX_PANEL_COLUMNS))
     layout = ConstrainedLayoutEngine(wspace=0.05)  # for the numbers at the ends of two axes
     size = (count, n_columns, 1.9, 0.7, FIGURE_WIDTH_INCHES)
-    figure, axes = make_panels(*size, layout, sharex=True, sharey=True)
+    figure, axes = figures.make_panels(*size, layout, sharex=True, sharey=True)
     axes[0].set(xlim=(0, 360), xticks=ANGLE_TICKS)
     return figure, axes
-
-
-def _shade_source(ax: Axes) -> None:
-    shade_source(ax, 0, INTERVAL_DEGREES, label="source")
 
 
 def _draw_band(ax: Axes, at: Any, low: np.ndarray, high: np.ndarray, name: str) -> None:
@@ -264,4 +252,4 @@ def _label_figure(figure: Figure, axes: Sequence[Axes], y_label: str) -> None:
     """Names for the axes, and one legend for all panels above them."""
     figure.supylabel(y_label, fontsize=9)
     figure.supxlabel("u, degrees", fontsize=9)
-    add_shared_legend(figure, axes)
+    figures.add_shared_legend(figure, axes)

@@ -26,15 +26,9 @@ from cida.experiments.rotating_mnist.rotating_dataset import (
     make_fresh_angle_dataset,
 )
 from cida.experiments.spec import Preset, TaskSpec
-from cida.experiments.task_data import (
-    DatasetTaskData,
-    ScoredRows,
-    bin_score_to_dict,
-    hash_arrays,
-    predict_rows,
-)
+from cida.experiments.task_data import DatasetTaskData, ScoredRows, hash_arrays, predict_rows
 from cida.indexing import evenly_spaced
-from cida.metrics import BinScore, accuracy
+from cida.metrics import accuracy
 from cida.networks import Convolution, ImageEncoder, RotationTransformer
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS
 from cida.spaces import Periodic, Space
@@ -76,13 +70,13 @@ class RotatingTaskData(DatasetTaskData):
         intervals = torch.arange(len(dataset)).view(N_INTERVALS, -1)
         with seeded(0):  # a look-up draws, even where the angle is fixed
             accuracies = [accuracy(truth, predict_rows(model, dataset, n)) for n in intervals]
-        edges = INTERVAL_DEGREES * np.arange(N_INTERVALS + 1)
-        cells = zip(edges[:-1].tolist(), edges[1:].tolist(), accuracies, strict=True)
+        edges = (INTERVAL_DEGREES * np.arange(N_INTERVALS + 1)).tolist()
+        cells = zip(edges[:-1], edges[1:], accuracies, strict=True)
         return {
             "source_score": accuracies[0],
             "target_score": float(np.mean(accuracies[1:])),
             "all_score": float(np.mean(accuracies)),
-            "by_index": [bin_score_to_dict(BinScore(*cell, len(truth))) for cell in cells],
+            "by_index": [{"lo": a, "hi": b, "score": s, "n": len(truth)} for a, b, s in cells],
         }
 
     def display_rows(self) -> DisplayRows:

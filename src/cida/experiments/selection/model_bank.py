@@ -18,12 +18,7 @@ from cida.discriminators import Histogram
 from cida.experiments.display_rows import DisplayRows
 from cida.experiments.folder_files import load_recipes
 from cida.experiments.spec import MethodSettings, Recipe, TaskSpec
-from cida.experiments.task_data import (
-    DatasetTaskData,
-    ScoredRows,
-    bin_score_to_dict,
-    hash_arrays,
-)
+from cida.experiments.task_data import DatasetTaskData, ScoredRows, bin_score_to_dict, hash_arrays
 from cida.indexing import evenly_spaced
 from cida.metrics import accuracy, score_by_bin
 from cida.runs.snapshot import MAX_SNAPSHOT_ROWS

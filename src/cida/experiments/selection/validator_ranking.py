@@ -6,18 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import spearmanr
 
 from cida.estimators.search import candidate_from_predictions
 from cida.experiments.runner import CompletedRun, load_completed_run
-from cida.experiments.selection.model_bank import (
-    LEAVE_RANGE_OUT,
-    N_SELECTION_BINS,
-    SelectionTaskData,
-)
+from cida.experiments.selection.model_bank import LEAVE_RANGE_OUT, SelectionTaskData
 from cida.experiments.spec import Analysis
 from cida.runs.result_table import Cell, CellValue, ResultTable
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
@@ -119,10 +115,6 @@ class ValidatorRanking:
             )
         return lines
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"schema": 1, "groups": [asdict(group) for group in self.groups]}
-
 
 def _mean_error(cells: Sequence[ExpectedCell]) -> float:
     return mean(abs(cell.score - cell.truth) for cell in cells)
@@ -141,7 +133,7 @@ def analyze_validators(job_results: Sequence[JobResult]) -> Analysis:
     return Analysis(
         tables={"Validators against the truth": ranking.to_table(titles)},
         sentences=ranking.summary(titles),
-        files={"selection.json": ranking.to_dict()},
+        files={"selection.json": {"schema": 1, "groups": [*map(asdict, ranking.groups)]}},
         wide_columns=tuple(titles.values()),
     )
 
@@ -184,7 +176,7 @@ def _expected_cells(run: CompletedRun, task_data: SelectionTaskData) -> list[Exp
     """What is expected of a run in each cell, and what is true there."""
     is_correct, u = task_data.predict_correctness(run.model), task_data.scored_rows.u[:, 0]
     cells = []
-    for cell in run.model.expected_dataset_score(task_data.training_dataset(), N_SELECTION_BINS):
+    for cell in task_data.expected_scores(run.model):
         lo, hi = float(np.squeeze(cell.lo)), float(np.squeeze(cell.hi))  # u is one number here
         in_cell = (u >= lo) & (u <= hi)
         if in_cell.any():

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from cida.datasets import (
-    IndexedData,
-    make_circle,
-    make_drifting_regression,
-    make_hours,
-    make_irrelevant_index,
-    make_ladder,
-    make_noise_index,
-    make_noisy_index,
-    make_plane,
-    make_rotating_moons,
-    make_shifting_labels,
-    make_sine,
-)
+from cida import datasets as worlds
 from cida.datasets.ladder import SWITCH_POINTS_BY_MOMENT
 from cida.experiments.folder_files import load_recipes
 from cida.experiments.spec import TaskSpec
@@ -30,7 +17,7 @@ RECIPES = load_recipes(__package__)
 def _synthetic_task(
     task: str,
     title: str,
-    make_data: Callable[..., IndexedData],
+    make_data: Callable[..., worlds.IndexedData],
     regression: bool = False,
     experiment: str = "worlds",
     methods: tuple[str, ...] = RECIPES.methods,
@@ -45,21 +32,21 @@ def _synthetic_task(
 
 
 SYNTHETIC_TASKS = (
-    _synthetic_task("circle", "Circle", make_circle),
-    _synthetic_task("sine", "Sine", make_sine),
-    _synthetic_task("moons", "Turning moons", make_rotating_moons),
-    _synthetic_task("plane", "Plane", make_plane),
-    _synthetic_task("hours", "Hours", make_hours),
-    _synthetic_task("noisy-index", "Noisy index", make_noisy_index),
+    _synthetic_task("circle", "Circle", worlds.make_circle),
+    _synthetic_task("sine", "Sine", worlds.make_sine),
+    _synthetic_task("moons", "Turning moons", worlds.make_rotating_moons),
+    _synthetic_task("plane", "Plane", worlds.make_plane),
+    _synthetic_task("hours", "Hours", worlds.make_hours),
+    _synthetic_task("noisy-index", "Noisy index", worlds.make_noisy_index),
     *(
-        _synthetic_task(f"ladder-{rung}", f"Ladder: {rung}", partial(make_ladder, rung))
+        _synthetic_task(f"ladder-{rung}", f"Ladder: {rung}", partial(worlds.make_ladder, rung))
         for rung in SWITCH_POINTS_BY_MOMENT
     ),
-    _synthetic_task("irrelevant-index", "Irrelevant index", make_irrelevant_index),
-    _synthetic_task("noise-index", "Noise for an index", make_noise_index),
-    _synthetic_task("shifting-labels", "Shifting labels", make_shifting_labels),
+    _synthetic_task("irrelevant-index", "Irrelevant index", worlds.make_irrelevant_index),
+    _synthetic_task("noise-index", "Noise for an index", worlds.make_noise_index),
+    _synthetic_task("shifting-labels", "Shifting labels", worlds.make_shifting_labels),
     _synthetic_task(
-        "drifting-regression", "Drifting regression (R²)", make_drifting_regression, True
+        "drifting-regression", "Drifting regression (R²)", worlds.make_drifting_regression, True
     ),
 )
 
@@ -68,9 +55,9 @@ SYNTHETIC_TASKS = (
 RESTART_TASKS = tuple(
     _synthetic_task(task, title, make, experiment="restarts", methods=("default", "restarts"))
     for task, title, make in (
-        ("circle", "Circle", make_circle),
-        ("sine", "Sine", make_sine),
-        ("circle-one-draw", "Circle, one draw of points", lambda seed: make_circle(seed=0)),
-        ("sine-one-draw", "Sine, one draw of points", lambda seed: make_sine(seed=0)),
+        ("circle", "Circle", worlds.make_circle),
+        ("sine", "Sine", worlds.make_sine),
+        ("circle-one-draw", "Circle, one draw of points", lambda seed: worlds.make_circle(seed=0)),
+        ("sine-one-draw", "Sine, one draw of points", lambda seed: worlds.make_sine(seed=0)),
     )
 )
