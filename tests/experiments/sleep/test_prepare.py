@@ -216,7 +216,7 @@ def test_a_full_disk_while_reading_stops_and_keeps_what_is_done(shhs, tmp_path, 
     assert prepare_study(SHHS, root, tmp_path / "out").n_nights_read == 2
 
 
-@pytest.mark.parametrize("where", ["_write_array_header", "write_atomically"])
+@pytest.mark.parametrize("where", ["np.lib.format.write_array_header_1_0", "write_atomically"])
 def test_a_full_disk_while_writing_the_store_leaves_the_old_one(
     shhs, tmp_path, monkeypatch, where, no_reading
 ):
@@ -231,7 +231,7 @@ def test_a_full_disk_while_writing_the_store_leaves_the_old_one(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sleep_store, where, full)
+        patch.setattr(f"{sleep_store.__name__}.{where}", full)
         with pytest.raises(PreparationError, match="is full"):
             prepare_study(SHHS, root, tmp_path / "out")
     assert {name: (tmp_path / "out" / name).read_bytes() for name in FILES} == before

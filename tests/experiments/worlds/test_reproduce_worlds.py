@@ -43,7 +43,7 @@ def rungs(tmp_path_factory):
     methods = ["--methods", "source-only", "cida", "distance-correlation"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ladder_tasks, "DISCRIMINATOR_TRAINING_STEPS", 300)
-        patch.setattr(ladder_tasks, "make_ladder", partial(make_ladder, n_samples=600))
+        patch.setattr(ladder_tasks.ladder, "make_ladder", partial(make_ladder, n_samples=600))
         preset = ["--preset", "start", "--tasks", "mean", "variance", "--no-figures"]
         assert reproduce("moments", folder, *preset, *methods) == 0
     return folder
@@ -147,7 +147,7 @@ def test_after_two_steps_from_the_shortcut_the_source_is_right_and_the_target_a_
 
 
 def test_a_rung_is_reproduced_with_the_best_preset_and_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr(ladder_tasks, "make_ladder", partial(make_ladder, n_samples=600))
+    monkeypatch.setattr(ladder_tasks.ladder, "make_ladder", partial(make_ladder, n_samples=600))
     assert reproduce("moments", tmp_path, "--tasks", "whole", "--methods", "histogram") == 0
     (row,) = words_of(tmp_path)["rows"]
     assert row["task"] == "moments/whole"

@@ -227,9 +227,9 @@ def prepare_night(job: PreparationJob) -> SubjectFailure | None:
     except OSError as error:
         message = f"it cannot be read ({error.strerror})."
         return SubjectFailure(subject, str(error.filename), message)
-    buffer, counts = io.BytesIO(), np.array(astuple(night.counts))
-    arrays = {"segments": night.segments, "stages": night.stages, "counts": counts}
-    np.savez(buffer, **arrays, settings=np.array(job.settings_key))
+    buffer, key = io.BytesIO(), np.array(job.settings_key)
+    segments, stages, counts = night.segments, night.stages, np.array(astuple(night.counts))
+    np.savez(buffer, segments=segments, stages=stages, counts=counts, settings=key)
     write_atomically(job.part_path, buffer.getvalue())
     return None
 

@@ -162,7 +162,8 @@ class SubjectGroup:
 
     def domain_index(self, positions: np.ndarray, indices: Sequence[str]) -> np.ndarray:
         """u of these segments: that of the people whose nights they are of."""
-        return self.store.subjects.stack(indices)[self.store.subject[positions]]
+        people = self.store.subject[positions]
+        return np.asarray(self.store.subjects.stack(indices)[people])
 
 
 @dataclass(frozen=True)
