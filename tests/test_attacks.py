@@ -214,11 +214,11 @@ def test_spaces_in_spaces_have_an_end():
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", ["run.json", "events.jsonl", "model.safetensors",
-                                  "view.safetensors"])  # fmt: skip
+                                  "snapshot.safetensors"])  # fmt: skip
 def test_a_link_out_of_the_folder_is_not_followed(run, refused, verb, name):
     read_by = {"run.json": ("report", "doctor", "export"), "model.safetensors": VERBS,
                "events.jsonl": ("report", "doctor"),
-               "view.safetensors": ("report", "export")}  # fmt: skip
+               "snapshot.safetensors": ("report", "export")}  # fmt: skip
     if verb not in read_by[name]:
         return
     shutil.move(run / name, Path("elsewhere"))

@@ -43,7 +43,7 @@ def large(runs, tmp_path_factory):
         for seed in range(100, 105):
             mine = folder / f"m{number}-seed{seed}"
             shutil.copytree(sources[number % len(sources)], mine)
-            for name in ("run.json", "row.json"):
+            for name in ("run.json", "result.json"):
                 words = json.loads((mine / name).read_text())
                 words |= {"method": f"m{number}", "seed": seed}
                 words |= {"title": f"Method {number}"} if name == "run.json" else {}

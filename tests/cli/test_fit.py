@@ -115,7 +115,7 @@ def test_fit_prints_what_it_understood_and_what_it_came_to(files, tmp_path, caps
     assert "source" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert sorted(path.name for path in out.iterdir()) == [
-        "events.jsonl", "model.safetensors", "report.html", "run.json", "view.safetensors",
+        "events.jsonl", "model.safetensors", "report.html", "run.json", "snapshot.safetensors",
     ]  # fmt: skip
     words = json.loads((out / "run.json").read_text())
     assert words["fit"]["plan"]["space"] == {"kind": "periodic", "period": 24.0}

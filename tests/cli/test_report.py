@@ -142,7 +142,7 @@ def test_faults_are_printed_once(copied, capsys):
         (["nowhere"], "RUN is nowhere, which is not there"),
         (["empty"], "RUN is empty, which has no run.json"),
         (["runs", "--out", "empty"], "out is empty, which is a folder"),
-        (["broken"], "row.json is damaged"),
+        (["broken"], "result.json is damaged"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
@@ -151,7 +151,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     shutil.copytree(copied / RUNS[0], tmp_path / "broken")
-    (tmp_path / "broken/row.json").write_text("{}")
+    (tmp_path / "broken/result.json").write_text("{}")
     try:
         assert main(["report", *words]) == 2
     except SystemExit as stop:

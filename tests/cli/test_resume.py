@@ -110,7 +110,7 @@ def test_a_run_of_an_experiment_that_is_killed_goes_on(tmp_path):
     process = start([*words, "--out", str(cut), "--checkpoint-seconds", "0"])
     run = cut / "histogram-seed100"
     killed_when(process, lambda: list(run.glob("checkpoint/training-0/step-*")))
-    assert not (run / "row.json").exists()
+    assert not (run / "result.json").exists()
     assert main([*words, "--out", str(cut), "--resume"]) == 0
     same_models(whole / "histogram-seed100", run)
     assert not (run / "checkpoint").exists()

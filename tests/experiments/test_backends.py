@@ -99,7 +99,7 @@ def test_a_worker_that_is_killed_half_way_changes_nothing(workers, tmp_path, mon
     in_hand = []
 
     def kill_half_way():
-        workers.wait(lambda: list(tmp_path.glob("there/*/row.json")) and workers.busy()[single])
+        workers.wait(lambda: list(tmp_path.glob("there/*/result.json")) and workers.busy()[single])
         in_hand.append(workers.busy()[single])
         workers.kill(single)
 
@@ -116,7 +116,7 @@ def test_a_worker_that_is_killed_half_way_changes_nothing(workers, tmp_path, mon
     assert [row["seed"] for row in found] == [0, 1, 2, 3]
     for row in found:
         folder = tmp_path / "here" / f"histogram-seed{row['seed']}"
-        here = json.loads((folder / "row.json").read_text())
+        here = json.loads((folder / "result.json").read_text())
         assert {**here, **row, "seconds": 0} == {**here, "seconds": 0}
     for model in tmp_path.glob("here/*/model.safetensors"):
         there = tmp_path / "there" / model.parent.name / model.name
@@ -149,7 +149,7 @@ def test_an_interrupted_command_ends_and_its_workers_are_free_again(worker, tmp_
     run_jobs(tasks_in(tmp_path, steps=2), 1, watch, worker.address)
     assert max(in_hand) <= 1
     assert time.monotonic() - started < 15
-    assert list(tmp_path.glob("run/*/row.json")) == []
+    assert list(tmp_path.glob("run/*/result.json")) == []
 
 
 def test_a_folder_that_workers_do_not_share_is_told(worker, tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ def test_a_folder_that_workers_do_not_share_is_told(worker, tmp_path, monkeypatc
         CommandError, match="seed 0 ended on the cluster, but is not in /proc/self/cwd"
     ):
         run_jobs(tasks_in(elsewhere)[:1], None, lambda _: None, worker.address)
-    assert list(worker.folder.glob("run/histogram-seed0/row.json")) != []
+    assert list(worker.folder.glob("run/histogram-seed0/result.json")) != []
 
 
 def test_a_worker_with_another_version_is_told_before_the_first_run(worker, tmp_path, monkeypatch):

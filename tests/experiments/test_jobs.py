@@ -175,11 +175,11 @@ def test_a_finished_run_is_known_again_and_no_other(grid):
         assert replace(task, **change).find_finished_result() is None, change
 
 
-@pytest.mark.parametrize("name", ["row.json", "run.json"])
+@pytest.mark.parametrize("name", ["result.json", "run.json"])
 @pytest.mark.parametrize("words", ["", "{", "[]", '{"method": "histogram"}', None])
 def test_a_damaged_or_missing_file_means_not_finished(tmp_path, grid, name, words):
     task = replace(grid[0][0], folder=tmp_path)
-    for whole in ("row.json", "run.json"):
+    for whole in ("result.json", "run.json"):
         (tmp_path / whole).write_bytes((grid[0][0].folder / whole).read_bytes())
     assert task.find_finished_result() is not None
     (tmp_path / name).unlink() if words is None else (tmp_path / name).write_text(words)

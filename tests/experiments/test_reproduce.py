@@ -102,7 +102,7 @@ def test_the_last_line_is_the_path_of_the_report(tmp_path, capsys):
     assert main([*command, "source-only", "--first-seed", "7", "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out.rstrip().splitlines()
     assert out[-1] == str((tmp_path / "report.html").resolve())
-    assert (tmp_path / "source-only-seed7" / "row.json").is_file()
+    assert (tmp_path / "source-only-seed7" / "result.json").is_file()
 
 
 def test_resume_makes_no_run_again_and_keeps_the_results(whole, capsys):
@@ -115,7 +115,7 @@ def test_resume_makes_no_run_again_and_keeps_the_results(whole, capsys):
 
 def test_resume_makes_a_missing_run_alone(quick):
     before, words = stamps(quick), results(quick)
-    (quick / "histogram-seed1" / "row.json").unlink()
+    (quick / "histogram-seed1" / "result.json").unlink()
     assert reproduce(quick, "--no-figures", "--resume") == 0
     after = stamps(quick)
     assert [path.parent.name for path in after if after[path] != before[path]] == [

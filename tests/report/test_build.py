@@ -107,7 +107,7 @@ def test_simulated_people_are_so_also_in_a_report_of_one_run(circle_folder, tmp_
 
 def test_an_older_run_without_a_view_is_read(circle_folder, tmp_path):
     shutil.copytree(circle_folder / "cida-seed100", tmp_path / "old")
-    (tmp_path / "old/view.safetensors").unlink()
+    (tmp_path / "old/snapshot.safetensors").unlink()
     words = json.loads((tmp_path / "old/run.json").read_text())
     (tmp_path / "old/run.json").write_text(
         json.dumps({k: v for k, v in words.items() if k not in ("origin", "title")})
@@ -119,7 +119,7 @@ def test_an_older_run_without_a_view_is_read(circle_folder, tmp_path):
 
 def test_a_run_that_was_cut_short_is_left_out_and_named(circle_folder, tmp_path):
     shutil.copytree(circle_folder, tmp_path / "all")
-    (tmp_path / "all/cida-seed101/row.json").unlink()
+    (tmp_path / "all/cida-seed101/result.json").unlink()
     runs = read_runs([tmp_path / "all"])
     assert len(runs) == 5
     assert [path.name for path in runs.incomplete_folders] == ["cida-seed101"]
@@ -132,11 +132,11 @@ def test_a_run_that_was_cut_short_is_left_out_and_named(circle_folder, tmp_path)
     [
         ("run.json", "{", "run.json cannot be read"),
         ("run.json", "[]", "run.json is not as cida writes it"),
-        ("row.json", "{}", "row.json is damaged"),
-        ("row.json", "nonsense", "row.json is damaged"),
+        ("result.json", "{}", "result.json is damaged"),
+        ("result.json", "nonsense", "result.json is damaged"),
         ("events.jsonl", '{"step": "one"}\n', "damaged in line 1"),
         ("model.safetensors", "nonsense", "is damaged or cut short"),
-        ("view.safetensors", "nonsense", "is damaged or cut short"),
+        ("snapshot.safetensors", "nonsense", "is damaged or cut short"),
     ],
 )
 def test_a_damaged_file_is_one_sentence_that_names_it(

@@ -240,7 +240,7 @@ def test_without_an_adversary_there_is_no_ceiling_to_draw(circle_runs):
 def test_older_runs_without_a_view_say_what_is_missing_and_why(circle_runs, read_page):
     page = page_of(RunCollection(tuple(replace(run, snapshot=None) for run in circle_runs)))
     read_page(page.html)
-    assert "kept no view.safetensors; run them again" in page.html
+    assert "kept no snapshot.safetensors; run them again" in page.html
     assert "Accuracy along u" in page.html
     assert "Explorer" not in headings(page.html)
 

@@ -165,7 +165,7 @@ def eleven_by_five(circle_folder, tmp_path_factory):
         for seed in range(100, 105):
             mine = folder / f"m{number}-seed{seed}"
             shutil.copytree(circle_folder / "histogram-seed100", mine)
-            for name in ("run.json", "row.json"):
+            for name in ("run.json", "result.json"):
                 words = json.loads((mine / name).read_text())
                 words |= {"method": f"m{number}", "seed": seed}
                 words |= {"title": f"Method {number}"} if name == "run.json" else {}

@@ -36,7 +36,7 @@ def same(a, b):
 def test_a_file_gives_back_what_was_written(tmp_path_factory, rows, seed, width):
     z = np.random.default_rng(seed).normal(size=(rows, width))
     view = a_view(rows, seed=seed, z=z, is_date=(False,))
-    path = tmp_path_factory.mktemp("view") / "view.safetensors"
+    path = tmp_path_factory.mktemp("view") / "snapshot.safetensors"
     view.save(path)
     found = load_snapshot(path)
     assert found.space == view.space

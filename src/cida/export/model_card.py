@@ -29,7 +29,7 @@ UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model, and what its run left beside it: run.json, row.json and the view, where they are."""
+    """A model, and what its run left beside it: record, result and snapshot, where they are."""
 
     model: CIDAEstimator
     record: RunRecord | None = None

@@ -25,7 +25,7 @@ from cida.training.checkpointing import CHECKPOINT_INTERVAL_SECONDS
 __all__ = ["RunFolder", "check_checkpoint_seconds", "find_run_folders", "load_fitted_run"]
 
 RECORD_FILE = "run.json"
-RESULT_FILE = "row.json"
+RESULT_FILE = "result.json"
 EVENTS_FILE = "events.jsonl"
 CHECKPOINT_FOLDER_NAME = "checkpoint"  # of checkpoints, in the folder of an unfinished run
 RESUMABLE_ERRORS = (KeyboardInterrupt, OSError, MemoryError, SystemExit)  # others would come again

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-SNAPSHOT_FILE = "view.safetensors"  # in a run's folder
+SNAPSHOT_FILE = "snapshot.safetensors"  # in a run's folder
 MAX_SNAPSHOT_ROWS = 1500  # of a view: a cloud that can be looked at, in a small file
 SNAPSHOT_SCHEMA_VERSION = 1
 SMALL = np.float32

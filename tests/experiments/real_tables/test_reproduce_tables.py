@@ -37,7 +37,7 @@ def test_all_files_are_written(whole):
     for run in runs:
         model = set() if run == "logistic-seed0" else {"model.safetensors"}
         assert {path.name for path in (whole / run).iterdir()} == {
-            "run.json", "events.jsonl", "row.json", "view.safetensors", *model,
+            "run.json", "events.jsonl", "result.json", "snapshot.safetensors", *model,
         }  # fmt: skip
 
 

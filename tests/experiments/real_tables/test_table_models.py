@@ -150,7 +150,7 @@ def test_the_row_of_a_run_is_its_score_and_no_model_is_kept(tmp_path):
     )
     expected = r2_score(target(sample)[sample.scored_mask], predicted)
     assert row.target_score == pytest.approx(expected, abs=1e-5)
-    kept = {"run.json", "events.jsonl", "row.json", "view.safetensors"}
+    kept = {"run.json", "events.jsonl", "result.json", "snapshot.safetensors"}
     assert {path.name for path in tmp_path.iterdir()} == kept
     assert (tmp_path / "events.jsonl").read_text() == ""
 

@@ -39,7 +39,7 @@ def test_all_files_are_written(whole):
     }  # fmt: skip
     for run in RUNS:
         assert {path.name for path in (whole / run).iterdir()} == {
-            "model.safetensors", "run.json", "events.jsonl", "row.json", "view.safetensors",
+            "model.safetensors", "run.json", "events.jsonl", "result.json", "snapshot.safetensors",
         }  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_a_run_tells_the_networks_it_was_made_with(whole):
 def test_a_killed_run_is_made_again_and_the_finished_one_is_not_touched(tmp_path, capsys):
     assert reproduce(tmp_path) == 0
     before, words = stamps(tmp_path), words_of(tmp_path)
-    (tmp_path / "histogram-seed0" / "row.json").unlink()
+    (tmp_path / "histogram-seed0" / "result.json").unlink()
     assert reproduce(tmp_path, "--resume") == 0
     after = stamps(tmp_path)
     assert after.keys() == before.keys()

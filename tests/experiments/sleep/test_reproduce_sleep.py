@@ -76,7 +76,7 @@ def test_all_files_are_written_and_a_task_has_a_folder_of_its_own(whole):
     }  # fmt: skip
     for run in RUNS:
         assert {path.name for path in (whole / run).iterdir()} == {
-            "model.safetensors", "run.json", "events.jsonl", "row.json", "view.safetensors",
+            "model.safetensors", "run.json", "events.jsonl", "result.json", "snapshot.safetensors",
         }  # fmt: skip
     for name in PICTURES:
         start = b"\x89PNG" if name.endswith("png") else b"<?xml"
@@ -135,7 +135,7 @@ def test_the_report_says_simulated_holds_the_figures_and_fetches_nothing(whole):
 def test_resume_keeps_finished_runs_and_makes_the_missing_one_again(cohorts, whole, tmp_path):
     shutil.copytree(whole, tmp_path / "copy")
     before, words = stamps(tmp_path / "copy"), words_of(whole)
-    (tmp_path / "copy" / RUNS[3] / "row.json").unlink()
+    (tmp_path / "copy" / RUNS[3] / "result.json").unlink()
     assert reproduce(tmp_path / "copy", cohorts.stores, "--resume", "--no-figures") == 0
     after = stamps(tmp_path / "copy")
     for path, stamp in after.items():

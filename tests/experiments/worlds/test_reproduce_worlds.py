@@ -62,8 +62,12 @@ def test_all_files_are_written_and_the_figures_drawn(worlds):
         assert {path.name for path in (worlds / task).iterdir()} == {f"{m}-seed0" for m in METHODS}
         for run in (worlds / task).iterdir():
             assert {path.name for path in run.iterdir()} == {
-                "run.json", "events.jsonl", "row.json", "model.safetensors", "view.safetensors",
-            }  # fmt: skip
+                "run.json",
+                "events.jsonl",
+                "result.json",
+                "model.safetensors",
+                "snapshot.safetensors",
+            }
 
 
 def test_results_have_what_is_left_of_u_and_name_the_metric_of_the_regression(worlds):
