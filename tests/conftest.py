@@ -1,5 +1,10 @@
-import hashlib
 import os
+
+# One thread: tests run side by side, and threads waiting for a busy core cost more than they give.
+# Libraries read this when they are first imported, and so do the commands that tests start.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-
-# One thread: tests run side by side, and threads waiting for a busy core cost more than they give.
-os.environ["OMP_NUM_THREADS"] = "1"
-
 import torch
 
 from cida.experiments.fetch import RemoteFile
