@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,7 @@ class ScoredRows:
     u: np.ndarray
 
 
-class DatasetTaskData:
+class DatasetTaskData(ABC):
     """Data that come as a dataset to train on."""
 
     @property
@@ -92,9 +93,9 @@ class DatasetTaskData:
         """Whether it stands for real data that is not there."""
         return False
 
+    @abstractmethod
     def training_dataset(self, oracle: bool = False) -> IndexedDataset:
         """What is trained on; an oracle has labels of the target too."""
-        raise NotImplementedError
 
     def train(self, model: Any, oracle: bool) -> None:
         """Fits the model."""
