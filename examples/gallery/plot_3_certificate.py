@@ -13,7 +13,7 @@ import torch
 
 from cida import Line
 from cida.certificate.certificate import certify
-from cida.coordinates import MovingFrame
+from cida.coordinates import MovingFrameLayer
 from cida.datasets import make_circle
 
 world, fresh = make_circle(seed=100), make_circle(seed=101)
@@ -26,7 +26,7 @@ def tensors(draw):
 
 space = Line().fit(torch.as_tensor(world.u)[:, None])
 x, index, _ = tensors(world)
-frame = MovingFrame(2).fit(x, index)
+frame = MovingFrameLayer(2).fit(x, index)
 
 # %%
 # The frame was fitted on one draw and is judged on another: what it was fitted on looks better than

@@ -28,7 +28,14 @@ if TYPE_CHECKING:
         VonMisesMixture,
     )
     from cida.distributed import process_group
-    from cida.estimators import CIDAClassifier, CIDARegressor, CIDASearch, CidaWarning
+    from cida.estimators import (
+        AdaptiveClassifier,
+        AdaptiveRegressor,
+        CIDAClassifier,
+        CIDARegressor,
+        CIDASearch,
+        CidaWarning,
+    )
     from cida.estimators.model_file import ModelFileError, load
     from cida.spaces import Line, Periodic, Product, Space
     from cida.training import resumable
@@ -36,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = [
     "L1",
     "L2",
+    "AdaptiveClassifier",
+    "AdaptiveRegressor",
     "CIDAClassifier",
     "CIDARegressor",
     "CIDASearch",
@@ -63,7 +72,14 @@ __all__ = [
 # Where each name is at home. It is fetched when it is first asked for, since torch takes seconds to
 # import, and ``cida --help`` has no need of it.
 _HOMES = {
-    "cida.estimators": ("CIDAClassifier", "CIDARegressor", "CIDASearch", "CidaWarning"),
+    "cida.estimators": (
+        "AdaptiveClassifier",
+        "AdaptiveRegressor",
+        "CIDAClassifier",
+        "CIDARegressor",
+        "CIDASearch",
+        "CidaWarning",
+    ),
     "cida.estimators.model_file": ("ModelFileError", "load"),
     "cida.distributed": ("process_group",),
     "cida.training": ("resumable",),

@@ -51,7 +51,7 @@ ON_THE_COMMAND_LINE = {
 PARTS = {
     "values and layers": ["spaces/*", "discriminators/*", "networks/*", "data", "indexing"],
     "the estimator": ["estimators/classifier", "estimators/parameters", "selection/validators"],
-    "validation": ["estimators/array_checks", "estimators/labels", "estimators/scaling"],
+    "validation": ["array_checks", "estimators/labels", "estimators/scaling"],
     "the trial": ["coordinates/*", "kernel_ridge"],
     "the trainer": ["training/*", "games/*", "distributed"],
     "after the training": ["doctor/*", "estimators/summarize", "label_shift", "metrics"],

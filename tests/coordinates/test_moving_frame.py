@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from cida import CIDAClassifier, Line, Periodic, Product, load
-from cida.coordinates import MovingFrame, can_use_moving_frame
+from cida.coordinates import MovingFrameLayer, can_use_moving_frame
 from cida.networks import FramedEncoder
 
 SMALL = {"steps": 3, "encoder_hidden": (8,), "encoding_width": 4, "random_state": 0}
@@ -21,7 +21,7 @@ def tensor(values):
 def fitted(x, u):
     """A frame fitted to rows and their index, and the rows seen in it."""
     x, u = tensor(x), tensor(u)[:, None]
-    frame = MovingFrame(x.shape[1]).fit(x, u)
+    frame = MovingFrameLayer(x.shape[1]).fit(x, u)
     return frame, frame(x, u).numpy()
 
 
@@ -208,14 +208,14 @@ def test_the_units_of_x_do_not_count(factor, shift):
 
 
 def test_fitting_takes_rows_and_index_alone_and_repeats_bit_for_bit():
-    assert list(inspect.signature(MovingFrame.fit).parameters) == ["self", "x", "index"]
+    assert list(inspect.signature(MovingFrameLayer.fit).parameters) == ["self", "x", "index"]
     x, u, _ = rigid(500)
     np.random.seed(1)  # noqa: NPY002
     first = fitted(x, u)[0].state_dict()
     np.random.seed(2)  # noqa: NPY002
     again = fitted(x, u)[0].state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
-    assert list(MovingFrame(2).parameters()) == []  # nothing for the game to train
+    assert list(MovingFrameLayer(2).parameters()) == []  # nothing for the game to train
 
 
 def model_of(world_x, u, y, **settings):
@@ -272,7 +272,11 @@ CASES = {
     ),
     "product": (2, {"space": Product([Line(), Line()])}, ("one number on a Line", "Product")),
     "wide": (129, {}, ("129 columns", "at most 128", "'windows' or 'raw'")),
-    "own": (2, {"encoder": nn.Linear(2, 3)}, ("your own", "MovingFrame", "'raw' or 'learned'")),
+    "own": (
+        2,
+        {"encoder": nn.Linear(2, 3)},
+        ("your own", "MovingFrameLayer", "'raw' or 'learned'"),
+    ),
 }
 
 

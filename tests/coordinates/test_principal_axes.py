@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from cida.coordinates import MovingFrame, principal_axes
+from cida.coordinates import MovingFrameLayer, principal_axes
 from cida.coordinates.principal_axes import principal_axis_rotations
 from cida.datasets import make_rotating_moons
 from cida.networks import FramedEncoder
@@ -187,7 +187,7 @@ def scaled_moons(seed):
 @pytest.fixture(scope="module", params=[100, 101])
 def framed(request):
     x, index, world = scaled_moons(request.param)
-    frame = MovingFrame(2, "axes").fit(x, index)
+    frame = MovingFrameLayer(2, "axes").fit(x, index)
     return frame, frame(x, index).numpy(), x.numpy(), world
 
 
@@ -217,7 +217,7 @@ def test_the_frames_turns_are_rotations_that_start_at_none_and_end_after_half_a_
 def test_the_frame_of_the_path_does_not_turn_with_the_moons(framed):
     _, _, x, world = framed
     index = torch.from_numpy(world.u / 180)[:, None].float()
-    turn = MovingFrame(2).fit(torch.from_numpy(x), index).turn
+    turn = MovingFrameLayer(2).fit(torch.from_numpy(x), index).turn
     assert float((turn - torch.eye(2)).abs().max()) < 0.5
 
 
@@ -234,7 +234,7 @@ def test_the_frame_of_the_path_does_not_turn_with_the_moons(framed):
 )
 def test_rows_at_the_edge_give_finite_rows_and_rotations(x, u):
     rows, index = torch.from_numpy(x).float(), torch.from_numpy(u).float()[:, None]
-    frame = MovingFrame(2, "axes").fit(rows, index)
+    frame = MovingFrameLayer(2, "axes").fit(rows, index)
     assert torch.isfinite(frame(rows, index)).all()
     turn = frame.turn.double()
     assert torch.allclose(turn @ turn.mT, torch.eye(2).double(), atol=1e-5)

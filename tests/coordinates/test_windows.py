@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cida.coordinates import IndexWindows, SupportsFitIndex, windows
+from cida.coordinates import SupportsFitIndex, WindowsLayer, windows
 from cida.networks import TabularEncoder
 from cida.spaces import Line, Periodic, Product
 
@@ -19,7 +19,7 @@ def drawn(*shape, seed=0):
 
 
 def fitted(x, index, present=None):
-    layer = IndexWindows(x.shape[1], index.shape[1])
+    layer = WindowsLayer(x.shape[1], index.shape[1])
     assert layer.fit(x.float(), index, present) is layer
     return layer
 
@@ -295,12 +295,12 @@ def test_very_many_rows_are_thinned_from_everywhere(monkeypatch):
 
 def test_before_any_fit_it_is_the_identity():
     x = drawn(20, 3).float()
-    assert torch.allclose(IndexWindows(3, 2)(x, drawn(20, 2, seed=1).float()), x)
+    assert torch.allclose(WindowsLayer(3, 2)(x, drawn(20, 2, seed=1).float()), x)
 
 
 def test_a_saved_layer_comes_back_bit_for_bit():
     index, x = drawn(400, 2), drawn(400, 3, seed=1)
-    layer, again = fitted(x, index), IndexWindows(3, 2)
+    layer, again = fitted(x, index), WindowsLayer(3, 2)
     again.load_state_dict(layer.state_dict())
     assert torch.equal(again(x.float(), index.float()), layer(x.float(), index.float()))
     assert set(layer.state_dict()) == {"places", "mean", "spread"}
@@ -310,11 +310,11 @@ def test_a_saved_layer_comes_back_bit_for_bit():
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_the_index_may_be_in_double_precision(kind):
     index, x = drawn(300, 1).float(), drawn(300, 1, seed=1).float()
-    layer = IndexWindows(1, 1).fit(x, index.to(kind))
+    layer = WindowsLayer(1, 1).fit(x, index.to(kind))
     assert {tensor.dtype for tensor in layer.state_dict().values()} == {torch.float32}
     assert layer(x, index).dtype == torch.float32
 
 
 def test_an_encoder_with_windows_follows_the_index():
     assert isinstance(TabularEncoder(2), SupportsFitIndex)
-    assert not isinstance(IndexWindows(2, 1), SupportsFitIndex)
+    assert not isinstance(WindowsLayer(2, 1), SupportsFitIndex)

@@ -319,6 +319,6 @@ def test_a_value_that_cannot_work_is_refused_by_name(kind, data, name, value, wo
 
 
 def test_windows_belong_to_the_built_in_encoder(kind, data):
-    words = "coordinates is 'windows'.*encoder is your own; put cida.coordinates.IndexWindows"
+    words = "coordinates is 'windows'.*encoder is your own; put cida.coordinates.WindowsLayer"
     with pytest.raises(ValueError, match=words):
         kind(encoder=nn.Linear(2, 3), coordinates="windows", **SMALL).fit(**data)

@@ -17,7 +17,7 @@ from cida.array_types import Array
 from cida.coordinates.principal_axes import principal_axis_rotations
 from cida.spaces import Space
 
-__all__ = ["MovingFrame", "can_use_moving_frame"]
+__all__ = ["MovingFrameLayer", "can_use_moving_frame"]
 
 N_GRID_POINTS = 256
 MAX_FRAME_FEATURES = 128  # a turn is a matrix of features x features at each place of the grid
@@ -38,12 +38,12 @@ def can_use_moving_frame(space: Space, features: int) -> bool:
     Returns
     -------
     bool
-        True if `MovingFrame` can be used.
+        True if `MovingFrameLayer` can be used.
     """
     return space.embedding_width == 1 and features <= MAX_FRAME_FEATURES
 
 
-class MovingFrame(nn.Module):
+class MovingFrameLayer(nn.Module):
     """``x -> T(u) (x - m(u)) / s``: m(u) is the path of the mean, T(u) undoes the path's turns.
 
     A layer that depends on the index and is fitted to moments, without labels and outside the game.

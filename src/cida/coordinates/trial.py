@@ -16,8 +16,8 @@ from sklearn.linear_model import Ridge
 from torch import Tensor
 
 from cida.array_types import Array
-from cida.coordinates.moving_frame import MovingFrame, can_use_moving_frame
-from cida.coordinates.windows import IndexWindows
+from cida.coordinates.moving_frame import MovingFrameLayer, can_use_moving_frame
+from cida.coordinates.windows import WindowsLayer
 from cida.data import Batch, IndexedDataset, RowLayout
 from cida.indexing import evenly_spaced
 from cida.kernel_ridge import kernel_ridge, make_label_matrix, standardize_columns
@@ -143,11 +143,13 @@ def coordinate_candidates(
     """
     candidates: dict[CoordinateMode, CoordinateFit | None] = {
         "raw": None,
-        "windows": lambda x, e, present: IndexWindows(n_features, index_width).fit(x, e, present),
+        "windows": lambda x, e, present: WindowsLayer(n_features, index_width).fit(x, e, present),
     }
     if can_use_moving_frame(space, n_features):
-        candidates["moving-frame"] = lambda x, e, _: MovingFrame(n_features).fit(x, e)
-        candidates["principal-axes"] = lambda x, e, _: MovingFrame(n_features, "axes").fit(x, e)
+        candidates["moving-frame"] = lambda x, e, _: MovingFrameLayer(n_features).fit(x, e)
+        candidates["principal-axes"] = lambda x, e, _: MovingFrameLayer(n_features, "axes").fit(
+            x, e
+        )
     return candidates
 
 
@@ -209,7 +211,7 @@ def _column_drift(space: Space, dataset: IndexedDataset, layout: RowLayout) -> f
     pooled = dataset[evenly_spaced(len(dataset), MAX_COORDINATE_ROWS)]
     x, missing, _ = layout.split(pooled.x)
     index, present = space.embed(pooled.u), ~missing
-    windows = IndexWindows(layout.n_numbers, index.shape[1]).fit(x, index, present)
+    windows = WindowsLayer(layout.n_numbers, index.shape[1]).fit(x, index, present)
     mean_along_u = windows.means_at(index.float()).double()
     count = present.sum(0).clamp(min=2)
     overall = x.double().masked_fill(missing, 0).sum(0) / count

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from cida.indexing import evenly_spaced
 
-__all__ = ["IndexWindows", "SupportsFitIndex"]
+__all__ = ["SupportsFitIndex", "WindowsLayer"]
 
 N_WINDOWS = 1024
 MIN_WINDOW_ROWS, MAX_WINDOW_ROWS = 200, 1000  # rows of a window
@@ -31,7 +31,7 @@ class SupportsFitIndex(Protocol):
         """Fit the layer to these rows; labels are not used."""
 
 
-class IndexWindows(nn.Module):
+class WindowsLayer(nn.Module):
     """``x -> (x - m(u)) / s(u)``: mean and deviation of the rows whose index is nearest to u.
 
     They are computed once, from all rows and without labels, at points that follow the rows' index:
@@ -124,6 +124,21 @@ class IndexWindows(nn.Module):
         lengths = sum(squares[1:], start=squares[0])[:, None]
         padded = torch.cat([-2 * index, lengths, torch.ones_like(lengths)], dim=1)
         return (padded @ self.product).clamp(min=0).sqrt()
+
+
+class CenteringLayer(WindowsLayer):
+    """``x -> x - m(u)``: the mean of the rows whose index is nearest to u, and no scaling.
+
+    Parameters
+    ----------
+    features : int
+        Number of columns of x.
+    index_width : int
+        Number of columns of the embedded index.
+    """
+
+    def forward(self, x: Tensor, index: Tensor) -> Tensor:
+        return x - self.means_at(index)
 
 
 def _pad_windows(values: Tensor, n_empty: int, fill_value: float) -> Tensor:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
-
-from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
+from typing import Any
 
 from cida.data import IndexedDataset
 from cida.errors import CidaWarning, warn_user
-from cida.estimators.array_checks import Array
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.fitted_estimator import FittedClassifier
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.fitting import fit_state, make_candidate
-from cida.estimators.labels import ClassLabels
 from cida.estimators.validation import FitArguments, TrainingData, dataset_training_data
 from cida.policy import FitRequest, restore_head
 from cida.selection import (
@@ -30,7 +26,7 @@ __all__ = ["CIDAClassifier"]
 
 
 @dataclass(eq=False, repr=False)
-class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
+class CIDAClassifier(FittedClassifier, CIDAEstimator):
     """A classifier that adapts across a continuous domain index.
 
     What is left open is decided from the data, by rules that need no target label
@@ -170,49 +166,6 @@ class CIDAClassifier(ClassifierMixin, CIDAEstimator):  # type: ignore[misc]
     """
 
     class_weight: Any = None
-
-    __metadata_request__predict_proba: ClassVar = {"domain_index": True}
-
-    def predict_proba(self, X: Any, domain_index: Any = None) -> Array:
-        """Return the probability of each class in ``classes_``.
-
-        Parameters
-        ----------
-        X : array-like or table
-            Rows as in `fit`.
-        domain_index : array-like, optional
-            The index of each row; a table has its own.
-
-        Returns
-        -------
-        ndarray of shape (rows, classes)
-            The probabilities; their mean over draws where the encoder is probabilistic.
-        """
-        outputs = self._outputs(X, domain_index)
-        codec = self.state_.labels
-        assert isinstance(codec, ClassLabels)
-        return codec.probabilities(outputs)
-
-    def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows.
-
-        Parameters
-        ----------
-        X : array-like or table
-            Rows as in `fit`.
-        y : array-like
-            Labels; unlabelled rows are left out.
-        domain_index : array-like, optional
-            The index of each row; a table has its own.
-        sample_weight : array-like, optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        return self._score(accuracy_score, X, y, domain_index, sample_weight)
 
     def expected_score(
         self, X: Any, y: Any, domain_index: Any, source: Any = None, n_bins: int = 20

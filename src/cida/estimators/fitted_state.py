@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from cida.array_checks import Array, find_far_index
+from cida.committee.decision import Decision
 from cida.doctor import Diagnosis, FitSummary
 from cida.estimators import prediction
-from cida.estimators.array_checks import Array, find_far_index
 from cida.estimators.validation import InputFormat
 from cida.games import Game
 from cida.policy import Plan
@@ -45,6 +46,7 @@ class FittedState(InputFormat):
     histories: tuple[tuple[Event, ...], ...] = ()
     selection: Selection | None = None
     custom_modules: tuple[str, ...] = ()
+    decision: Decision | None = None
 
     @property
     def game(self) -> Game:
@@ -89,6 +91,7 @@ FITTED_ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "diagnoses_": lambda state: list(state.diagnoses),
     "history_": lambda state: list(state.histories[0]) if state.histories else [],
     "selection_": lambda state: state.selection,
+    "decision_": lambda state: state.decision,  # of an adaptive estimator
     "game_": lambda state: state.game,
     "n_steps_": lambda state: state.plan.steps,
     "index_width_": lambda state: state.index_width,

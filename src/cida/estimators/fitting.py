@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from cida.array_checks import Array
 from cida.coordinates import SupportsFitIndex
 from cida.data import IndexedDataset, RowLayout
 from cida.doctor import diagnose
 from cida.errors import warn_user
 from cida.estimators import parameters, prediction
-from cida.estimators.array_checks import Array
 from cida.estimators.fitted_state import FittedState, Selection
 from cida.estimators.labels import LabelCodec, NumberLabels
 from cida.estimators.scaling import Scaler

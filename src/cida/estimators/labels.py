@@ -12,9 +12,8 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 from torch import Tensor
 
-from cida.estimators import array_checks
-from cida.estimators.array_checks import Array, Labels
-from cida.estimators.scaling import check_magnitude
+from cida import array_checks
+from cida.array_checks import Array, Labels, check_magnitude
 from cida.games import cross_entropy, squared_error
 from cida.io.json_decode import decode
 from cida.metrics import accuracy, root_mean_squared_error

@@ -17,8 +17,11 @@ from typing import Any, TypedDict
 import numpy as np
 import sklearn
 import torch
+from sklearn.base import is_classifier
 from torch import Tensor, nn
 
+from cida.array_checks import MAX_ABS_VALUE
+from cida.committee.decision import Decision
 from cida.data import RowLayout
 from cida.discriminators import DISCRIMINATORS, Discriminator
 from cida.doctor import Diagnosis, FitSummary
@@ -27,7 +30,7 @@ from cida.estimators.fitted_state import FittedState
 from cida.estimators.fitting import Fitter
 from cida.estimators.labels import codec_from_dict
 from cida.estimators.parameters import check_parameters
-from cida.estimators.scaling import MAX_ABS_VALUE, Scaler
+from cida.estimators.scaling import Scaler
 from cida.games import GAMES, Game
 from cida.io.files import contained_path
 from cida.io.json_decode import decode
@@ -43,6 +46,7 @@ MAX_DRAWS = 10_000  # of a file: more would take for ever
 MAX_SPARE_BYTES = 1 << 26  # that a described network may be larger than its weights
 HEAD_NAMES = {kind: name for name, kind in DISCRIMINATORS.items()}
 _CUSTOM_MODULE = {"own": True}
+ESTIMATORS = ("AdaptiveClassifier", "AdaptiveRegressor", "CIDAClassifier", "CIDARegressor")
 
 
 class ModelHeader(TypedDict):
@@ -63,6 +67,7 @@ class ModelHeader(TypedDict):
     summary: dict[str, Any]
     diagnoses: tuple[Diagnosis, ...]
     networks: dict[str, Any]
+    decision: dict[str, Any] | None
 
 
 def save_model(
@@ -73,6 +78,12 @@ def save_model(
     if space_from_dict(space.to_dict()) != space:
         raise ValueError(
             f"space is {space!r}, which a file cannot hold; use Line, Periodic or Product."
+        )
+    networks = {name: network_config(getattr(state.game, name)) for name in state.custom_modules}
+    if state.decision is not None and networks["encoder"] is None:
+        raise ValueError(
+            "candidates has an estimator of your own with a weight above 0, which a file cannot "
+            "hold; fit without it, or keep the model in memory."
         )
     tensors = {
         "index_seen": state.index_values,
@@ -97,7 +108,8 @@ def save_model(
         "feature_names": state.feature_names,
         "summary": state.summary.to_dict(),
         "diagnoses": [diagnosis.to_dict() for diagnosis in state.diagnoses],
-        "networks": {n: network_config(getattr(state.game, n)) for n in state.custom_modules},
+        "networks": networks,
+        "decision": state.decision and state.decision.to_dict(),
     }
     write_model_file(path, tensors, header)
 
@@ -180,11 +192,14 @@ class _Loader:
         self.n_bytes = sum(t.numel() * t.element_size() for t in tensors.values())
 
     def build(self, modules: Mapping[str, nn.Module | None]) -> Any:
-        from cida.estimators import CIDAClassifier, CIDARegressor  # they import this module
+        from cida import estimators  # which import this module
 
         class_name = self.header["class_name"]
-        classes = {"CIDAClassifier": CIDAClassifier, "CIDARegressor": CIDARegressor}
+        if class_name not in ESTIMATORS:
+            raise ValueError(f"it holds a {class_name}, which is no estimator of cida's")
         parameters = {k: _from_json_value(v) for k, v in self.header["parameters"].items()}
+        if self.header["decision"] is not None:
+            return self._restore(getattr(estimators, class_name)(**parameters))
         for name in ("encoder", "predictor"):
             parameters[name] = self._module(name, parameters[name], modules[name])
         if parameters["discriminator"] == _CUSTOM_MODULE:
@@ -194,13 +209,17 @@ class _Loader:
                     "discriminator was one of your own and is not stored in the file; predictions "
                     "are the same, but to fit again pass it: load(path, discriminator=...)."
                 )
-        model = classes[class_name](**parameters)
+        model = getattr(estimators, class_name)(**parameters)
         check_parameters({**model.get_params(deep=False), "validator": "consensus"}, sys.maxsize)
         if model.n_draws > MAX_DRAWS:
             raise ValueError(f"n_draws is {model.n_draws}, which is more than {MAX_DRAWS}")
+        return self._restore(model)
+
+    def _restore(self, model: Any) -> Any:
+        """The estimator with its state; its labels must be of its kind."""
+        if is_classifier(model) != ("classes" in self.header["labels"]):
+            raise ValueError(f"its labels are not those of a {type(model).__name__}")
         model.state_ = self._state(model)
-        if isinstance(model, CIDAClassifier) != ("classes" in self.header["labels"]):
-            raise ValueError(f"its labels are not those of a {class_name}")
         return model
 
     def _module(self, name: str, value: Any, given: nn.Module | None) -> nn.Module | None:
@@ -232,6 +251,7 @@ class _Loader:
             diagnoses=header["diagnoses"],
             table=table,
             custom_modules=tuple(header["networks"]),
+            decision=header["decision"] and Decision.from_dict(header["decision"]),
             **{name: header[name] for name in shared},
         )
         _check_parts(state)
@@ -239,10 +259,15 @@ class _Loader:
 
     def _members(self, state: FittedState, options: FitRequest) -> tuple[Game, ...]:
         fitter = Fitter(state.plan, options, state.layout, state.labels)
+        build_encoder: Callable[[], nn.Module] = fitter.build_encoder
+        build_predictor: Callable[[], nn.Module]
         build_predictor = partial(fitter.build_predictor, state.encoding_width)
+        if state.decision is not None:  # a committee, whose outputs are the prediction
+            build_encoder = partial(network_from_config, self.header["networks"]["encoder"])
+            build_predictor = nn.Identity
         members = []
         for number in range(self.header["n_members"]):
-            encoder = self._build_checked(fitter.build_encoder)
+            encoder = self._build_checked(build_encoder)
             game = fitter.source_only(encoder, self._build_checked(build_predictor))
             for prefix, module in _players(number, game).items():
                 self._load_weights(module, prefix)

@@ -18,9 +18,9 @@ from cida.selection.validators import get_validator
 __all__ = ["check_minimum", "check_parameters", "check_static"]
 
 MODULE_BY_COORDINATES = {
-    "moving-frame": "MovingFrame",
-    "principal-axes": "MovingFrame",
-    "windows": "IndexWindows",
+    "moving-frame": "MovingFrameLayer",
+    "principal-axes": "MovingFrameLayer",
+    "windows": "WindowsLayer",
 }
 MODULE_BY_STOCHASTIC = {"gaussian": "GaussianCode", "dropout": "MonteCarloDropout"}
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cida.array_checks import Array
 from cida.data import IndexedDataset
-from cida.estimators.array_checks import Array
 from cida.estimators.scaling import Scaler
 from cida.games import Game
 from cida.indexing import evenly_spaced

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cida.estimators import array_checks
-from cida.estimators.array_checks import Array
+from cida import array_checks
+from cida.array_checks import Array
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.validation import check_rows
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, overload
 
-from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
-
-from cida.estimators.array_checks import Array
+from cida.array_checks import Array
 from cida.estimators.base import CIDAEstimator
+from cida.estimators.fitted_estimator import FittedRegressor
 from cida.estimators.labels import NumberLabels
 from cida.estimators.prediction import is_probabilistic
 
@@ -17,7 +15,7 @@ __all__ = ["CIDARegressor"]
 
 
 @dataclass(eq=False, repr=False)
-class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
+class CIDARegressor(FittedRegressor, CIDAEstimator):
     """A regressor that adapts across a continuous domain index.
 
     What is left open is decided from the data, by rules that need no target label
@@ -190,24 +188,3 @@ class CIDARegressor(RegressorMixin, CIDAEstimator):  # type: ignore[misc]
                 "it with stochastic='gaussian' or stochastic='dropout'."
             )
         return codec.decode(outputs), codec.deviation(outputs)
-
-    def score(self, X: Any, y: Any, domain_index: Any = None, sample_weight: Any = None) -> float:
-        """Return R^2 on the labelled rows.
-
-        Parameters
-        ----------
-        X : array-like or table
-            Rows as in `fit`.
-        y : array-like
-            Labels; unlabelled rows are left out.
-        domain_index : array-like, optional
-            The index of each row; a table has its own.
-        sample_weight : array-like, optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            At most 1.
-        """
-        return self._score(r2_score, X, y, domain_index, sample_weight)

@@ -10,22 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cida.array_checks import check_magnitude
 from cida.array_types import Array
 
-__all__ = ["Scaler", "check_magnitude"]
+__all__ = ["Scaler"]
 
-MAX_ABS_VALUE = 1e150  # its square is still a number
 MAX_CHUNK_NUMBERS = 1 << 20
-
-
-def check_magnitude(name: str, values: Array) -> None:
-    """Refuses numbers that cannot be squared."""
-    largest = float(np.abs(values).max(initial=0.0))
-    if largest > MAX_ABS_VALUE:
-        raise ValueError(
-            f"{name} has numbers as large as {largest:.3g}, beyond what can be computed with; "
-            "give it in other units, or look for values that stand for missing ones."
-        )
 
 
 @dataclass(frozen=True)

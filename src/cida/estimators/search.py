@@ -14,9 +14,9 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from cida import array_checks
+from cida.array_checks import Array, Labels
 from cida.data import IndexedDataset
-from cida.estimators import array_checks
-from cida.estimators.array_checks import Array, Labels
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.prediction_inputs import read_rows
 from cida.estimators.validation import read_labels

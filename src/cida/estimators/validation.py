@@ -15,10 +15,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
+from cida import array_checks
+from cida.array_checks import Array, Labels
 from cida.data import IndexedDataset, MappedDataset, RowLayout
 from cida.errors import warn_user
-from cida.estimators import array_checks
-from cida.estimators.array_checks import Array, Labels
 from cida.estimators.labels import ClassLabels, LabelCodec, NumberLabels
 from cida.estimators.scaling import Scaler, iter_chunks
 from cida.networks.builders import image_or_signal_shape

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import torch
-from threadpoolctl import threadpool_limits
 
 from cida.errors import CommandError
 from cida.estimators import CidaWarning
@@ -21,6 +18,7 @@ from cida.experiments.spec import DEFAULT_COMPUTE, ComputeConfig, Recipe, TaskDa
 from cida.io.tensors import ModelFileError
 from cida.runs.records import Origin, RunResult
 from cida.runs.snapshot import SNAPSHOT_FILE, load_snapshot
+from cida.threads import single_threaded
 from cida.training import CheckpointWarning
 
 SHARED_FOLDER_TIMEOUT_SECONDS = 30.0  # for a file of another machine to show up
@@ -165,15 +163,3 @@ def _run_job(job: Job) -> JobResult:
             return JobResult(job, job.run())
         except FloatingPointError as error:  # the game ran away: a result of its kind
             return JobResult(job, None, str(error))
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """Inside, torch, BLAS and OpenMP compute with one thread; the numbers before are put back."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(threads)

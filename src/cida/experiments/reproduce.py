@@ -14,13 +14,14 @@ from cida.cli.arguments import check_counts, check_methods, check_name, check_se
 from cida.cli.console import folder_contents, print_json, progress_bar
 from cida.experiments.commands import Reproduce
 from cida.experiments.data_command import fetch_dataset
-from cida.experiments.jobs import Job, JobResult, run_jobs, single_threaded
+from cida.experiments.jobs import Job, JobResult, run_jobs
 from cida.experiments.publish import Publisher
 from cida.experiments.registry import DATASET_BY_NAME, EXPERIMENTS
 from cida.experiments.runner import ResumeOptions, format_command
 from cida.experiments.spec import ComputeConfig, Experiment, PreparationRequest, TaskSpec
 from cida.io.files import exclusive_lock
 from cida.runs.run_folder import check_checkpoint_seconds
+from cida.threads import single_threaded
 
 
 @dataclass(frozen=True)

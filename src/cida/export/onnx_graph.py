@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from cida.coordinates import IndexWindows
+from cida.coordinates import WindowsLayer
 from cida.estimators.fitted_state import FittedState
 from cida.estimators.labels import ClassLabels, NumberLabels
 from cida.games import Game
@@ -85,7 +85,7 @@ class _MemberModule(nn.Module):
         self.players = copy.deepcopy(players).eval().requires_grad_(False)
         freeze_draws(self.players, self.n_draws)
         for layer in self.players.modules():
-            if isinstance(layer, IndexTrend | IndexWindows):
+            if isinstance(layer, IndexTrend | WindowsLayer):
                 layer.make_traceable()
 
     def forward(self, x: Tensor, u: Tensor) -> Tensor:

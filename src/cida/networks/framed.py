@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from cida.coordinates import MovingFrame
+from cida.coordinates import MovingFrameLayer
 from cida.networks.mlp import PlainEncoder
 from cida.networks.serialization import configurable
 
@@ -29,7 +29,7 @@ class FramedEncoder(nn.Module):
     dropout : float, default 0.0
         Share of hidden numbers that is dropped.
     follow : {"path", "axes"}, default "path"
-        Which rotation the frame undoes; see `MovingFrame`.
+        Which rotation the frame undoes; see `MovingFrameLayer`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class FramedEncoder(nn.Module):
         follow: Literal["path", "axes"] = "path",
     ) -> None:
         super().__init__()
-        self.frame = MovingFrame(inputs, follow)
+        self.frame = MovingFrameLayer(inputs, follow)
         self.body = PlainEncoder(inputs, hidden, outputs, dropout)
 
     def fit_index(self, x: Tensor, index: Tensor) -> None:

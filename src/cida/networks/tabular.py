@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from cida.coordinates.windows import IndexWindows
+from cida.coordinates.windows import WindowsLayer
 from cida.networks.affine import IndexAffine
 from cida.networks.mlp import MLP
 from cida.networks.serialization import configurable
@@ -23,7 +23,7 @@ class TabularEncoder(nn.Module):
 
     The columns of x are the numbers, then an indicator (1 where missing) for each number in
     ``indicators``, then the codes of the categories. Numbers are scaled in windows along u
-    (`IndexWindows`), then shifted and scaled by learned lines in u that start as the identity
+    (`WindowsLayer`), then shifted and scaled by learned lines in u that start as the identity
     (`IndexAffine`); a missing number is 0, the mean of its window. Categories have learned
     embeddings. ``z = W h + MLP(h)``: few rows are enough for the linear half.
 
@@ -62,7 +62,7 @@ class TabularEncoder(nn.Module):
         window = window and numbers > 0  # categories have no level and no scale
         self.split_sizes = [numbers, len(indicators), len(sizes)]
         self.indicators = list(indicators)
-        self.windows = IndexWindows(numbers, index_width) if window else None
+        self.windows = WindowsLayer(numbers, index_width) if window else None
         self.affine = IndexAffine(numbers, index_width) if window else None
         self.embeddings = nn.ModuleList(
             nn.Embedding(size, min(MAX_EMBEDDING_WIDTH, (size + 1) // 2)) for size in sizes

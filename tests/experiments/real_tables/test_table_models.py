@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from cida.coordinates import IndexWindows
+from cida.coordinates import WindowsLayer
 from cida.experiments.real_tables.table_models import load_encoded_dataset
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.runner import run_recipe
@@ -97,7 +97,7 @@ def test_in_windows_numbers_are_standardised_along_the_index_first(task):
     index = space.embed(torch.from_numpy(sample.u))
     table = frame(sample, np.nan)
     numbers = table.iloc[:, : schema.n_numeric].to_numpy()
-    layer = IndexWindows(schema.n_numeric, space.embedding_width)
+    layer = WindowsLayer(schema.n_numeric, space.embedding_width)
     raw = torch.from_numpy(np.nan_to_num(numbers)).float()
     layer.fit(raw, index, torch.from_numpy(~np.isnan(numbers)))
     scaled = layer(raw, index.float()).numpy().astype(float)

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from cida.coordinates import IndexWindows
+from cida.coordinates import WindowsLayer
 from cida.data import IndexedDataset
 from cida.experiments.fetch import RemoteDataset
 from cida.experiments.real_tables import table_data
@@ -112,7 +112,7 @@ class ScikitModel:
     def __init__(self, recipe: ScikitRecipe, seed: int) -> None:
         self.recipe = recipe
         self.history_: list[Event] = []
-        self.windows: IndexWindows | None = None
+        self.windows: WindowsLayer | None = None
         self.space: Space = recipe.settings["space"]
         self.schema: Schema = recipe.networks.schema
         self.model = self._build_model(seed)
@@ -125,7 +125,7 @@ class ScikitModel:
         self.space = self.space.fit(dataset.u)
         if self.recipe.windows:
             numbers, present = self._numeric_columns(dataset.x)
-            windows = IndexWindows(self.schema.n_numeric, self.space.embedding_width)
+            windows = WindowsLayer(self.schema.n_numeric, self.space.embedding_width)
             self.windows = windows.fit(numbers, self.space.embed(dataset.u), present)
         source_rows = dataset.source_rows
         features = self._build_features(dataset.x[source_rows], dataset.u[source_rows])

@@ -15,10 +15,21 @@ from torch import Tensor
 
 from cida.array_types import Array
 from cida.errors import warn_user
-from cida.estimators.scaling import check_magnitude
 from cida.spaces import Space
 
-__all__ = ["Array", "Labels"]
+__all__ = ["MAX_ABS_VALUE", "Array", "Labels", "check_magnitude"]
+
+MAX_ABS_VALUE = 1e150  # its square is still a number
+
+
+def check_magnitude(name: str, values: Array) -> None:
+    """Refuses numbers that cannot be squared."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > MAX_ABS_VALUE:
+        raise ValueError(
+            f"{name} has numbers as large as {largest:.3g}, beyond what can be computed with; "
+            "give it in other units, or look for values that stand for missing ones."
+        )
 
 
 @dataclass(frozen=True)
