@@ -60,7 +60,7 @@ class NoDirectIndex(ImageNetworks):
 
 
 class GradientPenalty(Adversarial):
-    """D also pays ``weight E|d L_d / d z|^2``, so that its beliefs are smooth in z."""
+    """D also pays ``weight E|d L_d / d z|^2``, so that its output is smooth in z."""
 
     weight = 1.0
 
@@ -105,14 +105,14 @@ def sleep_changes(task: str) -> dict[str, Recipe]:
 
 
 def table_changes(task: str) -> dict[str, Recipe]:
-    """What windows, nearness, decay and the game do."""
+    """What windows, proximity, decay and the game do."""
     found = build_recipes(TASK_SPECS[task], "best")
     best = found["histogram"]
     no_windows = replace(best, networks=replace(best.networks, use_windows=False))
     return {
         "histogram head": best,
         "no game (lambda_d = 0)": best.with_settings(lambda_d=0.0),
-        "all source rows count the same (nearness = 1)": best.with_settings(proximity=1.0),
+        "all source rows count the same (proximity = 1)": best.with_settings(proximity=1.0),
         "no weight decay": best.with_settings(weight_decay=0.0),
         "a predictor of one hidden layer": best.with_settings(predictor_hidden=(64,)),
         "no windows": no_windows,

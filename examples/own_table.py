@@ -3,8 +3,8 @@
     python examples/own_table.py
 
 A hospital knows the outcome of its patients up to the age of 50 and wants it up to 90. The table is
-made here, so that the answer is known. Numbers with holes, categories and booleans go through a
-`ColumnTransformer`; the age goes to the model beside them, as the index.
+made here, so that the answer is known. Numbers with missing values, categories and booleans go
+through a `ColumnTransformer`; the age goes to the model beside them, as the index.
 """
 
 # %% A table: what is measured drifts with age, and so does what is normal.

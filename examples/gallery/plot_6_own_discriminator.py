@@ -2,9 +2,9 @@
 A discriminator of your own
 ===========================
 
-A belief with long tails, for an index with stray values: Laplace's density in place of PCIDA's
-Gaussian. A head says how many numbers its belief has, how it is scored, and what the best belief is
-that ignores z.
+A head with long tails, for an index with stray values: Laplace's density in place of PCIDA's
+Gaussian. A head says how many numbers describe its density, how it is scored, and what the best
+one is that ignores z.
 """
 
 import warnings
@@ -47,7 +47,7 @@ print(f"{sum(finding.passed for finding in findings)} of {len(findings)} checks 
 # %%
 # In the game it is passed as an instance. On this rung of the moment ladder a shortcut is right in
 # the source and leaves its mark on the variance of p(u|z) alone. L2 does not see that; a
-# belief with a width does.
+# density with a width does.
 
 warnings.simplefilter("ignore", CidaWarning)
 world = make_ladder("variance", n_samples=2000, seed=100)

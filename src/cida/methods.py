@@ -126,6 +126,7 @@ METHODS: Mapping[str, Method] = {
         _game("distance-correlation", "Distance correlation"),
         _game("hsic", "HSIC"),
         Method("auto", "Automatic"),
+        Method("adaptive", "Adaptive committee"),
         Method("default", "Default"),
         Method("restarts", "Default, best of 4", settings={"n_restarts": 4}),
         _source_only("oracle", "Oracle (all labels)", Role.ORACLE),

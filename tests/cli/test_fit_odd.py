@@ -147,7 +147,11 @@ ASK = ["--label", "y", "--index", "age"]
         (WITH_TARGET, ["--label", "y", "--index", "agee"], "did you mean age?"),
         (WITH_TARGET, ["--index", "age"], "label is missing; name the column to predict"),
         (WITH_TARGET, ["--label", "y"], "index is missing; name the column along which labels end"),
-        (WITH_TARGET, [*ASK, "--method", "magic"], "method is 'magic'; known: auto, source-only"),
+        (
+            WITH_TARGET,
+            [*ASK, "--method", "magic"],
+            "method is 'magic'; known: auto, adaptive, source-only",
+        ),
         (WITH_TARGET, [*ASK, "--seeds", "0"], "seeds is 0; it must be at least 1."),
         (WITH_TARGET, [*ASK, "--seed", "-1"], "seed is -1; it must not be negative."),
         (WITH_TARGET, [*ASK, "--periodic", "age"], "periodic is 'age'; write COLUMN:PERIOD"),

@@ -50,7 +50,12 @@ ON_THE_COMMAND_LINE = {
 # What a step alone owns, or what is a value or a layer and leads nowhere.
 PARTS = {
     "values and layers": ["spaces/*", "discriminators/*", "networks/*", "data", "indexing"],
-    "the estimator": ["estimators/classifier", "estimators/parameters", "selection/validators"],
+    "the estimator": [
+        "estimators/classifier",
+        "estimators/fitted_estimator",
+        "estimators/parameters",
+        "selection/validators",
+    ],
     "validation": ["array_checks", "estimators/labels", "estimators/scaling"],
     "the trial": ["coordinates/*", "kernel_ridge"],
     "the trainer": ["training/*", "games/*", "distributed"],

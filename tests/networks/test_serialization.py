@@ -8,6 +8,14 @@ import pytest
 import torch
 from torch import nn
 
+from cida.committee.members import (
+    Committee,
+    CommitteeMember,
+    Features,
+    LinearModel,
+    NetworkModel,
+    TreeEnsemble,
+)
 from cida.networks import (
     MLP,
     PAPER_BLOCKS,
@@ -36,6 +44,12 @@ MADE = [
     ImageEncoder(8, (Convolution(4, pool=2), Convolution(4)), 5, RotationTransformer(1), fold=2),
     SignalEncoder(2, 0.1, follow=True, blocks=PAPER_BLOCKS[:2], channels=3),
     TabularEncoder(3, [1], [4], 2, window=False),
+    Features(3, [1], [4], 2, "windows", for_trees=True),
+    LinearModel(3, 2),
+    TreeEnsemble(4, 7, 3, 2),
+    NetworkModel(PlainEncoder(3, [4], 2), MLP(2, [], 2), takes_index=False),
+    CommitteeMember(Features(3, [], [], 1, "index"), LinearModel(4, 2)),
+    Committee([CommitteeMember(Features(3, [], [], 1, "raw"), LinearModel(3, 2))], [1.0]),
 ]
 
 

@@ -21,7 +21,9 @@ from cida.errors import did_you_mean
 from cida.methods import METHODS
 
 if TYPE_CHECKING:
+    from cida.estimators.adaptive_base import AdaptiveEstimator
     from cida.estimators.base import CIDAEstimator
+    from cida.estimators.fitted_estimator import FittedEstimator
     from cida.estimators.validation import TrainingData
     from cida.runs.records import RunRecord
     from cida.runs.run_folder import RunFolder
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Fit"]
 
 ALIGNING_METHODS = ("cida", "pcida", "histogram", "dann", "cdann", "conditional")
-FIT_METHODS = ("auto", "source-only", "windows", *ALIGNING_METHODS)
+FIT_METHODS = ("auto", "adaptive", "source-only", "windows", *ALIGNING_METHODS)
+NETWORK_FLAGS = ("seeds", "steps", "device", "precision", "compile")  # what a committee has not
 # The flags that do not decide what is run, and those that its command has even as they are.
 HOW_IT_IS_RUN = ("resume", "checkpoint_seconds", "json")
 ALWAYS_GIVEN = ("out", "method", "seeds", "seed")
@@ -71,9 +74,10 @@ class Fit:
     """Columns to leave out."""
 
     method: str = "auto"
-    """The method: auto (as CIDAClassifier() decides), source-only, windows (columns standardised
-    along the index, and no more), cida, pcida, histogram, dann, cdann, conditional (for labels
-    whose balance moves along the index)."""
+    """The method: auto (as CIDAClassifier() decides), adaptive (as AdaptiveClassifier() does: a
+    weighted mean of linear and boosted models and networks, by trials on the source), source-only,
+    windows (columns standardised along the index, and no more), cida, pcida, histogram, dann,
+    cdann, conditional (for labels whose balance moves along the index)."""
 
     seeds: int = 1
     """How many models to train, each from a start of its own; their predictions are averaged."""
@@ -108,6 +112,7 @@ class Fit:
 
     def run(self, console: Console) -> int:
         """Prints what was understood, trains, prints the figures and, last, the run's path."""
+        from cida.estimators.base import CIDAEstimator
         from cida.estimators.validation import FitArguments
         from cida.io.tensors import MODEL_FILE
         from cida.report import RunCollection, read_runs
@@ -127,10 +132,11 @@ class Fit:
             data_summary = DataSummary.of(data)
             print_lines(console, *data_lines(data_summary))
             with titled_warnings("warning", console) as messages, ExitStack() as stack:
-                if console.is_terminal:
+                if console.is_terminal and isinstance(model, CIDAEstimator):
                     model.callbacks = [stack.enter_context(ProgressBar("training", console))]
                 model.fit_data(data)
-            model.callbacks = None
+            if isinstance(model, CIDAEstimator):
+                model.callbacks = None
             state = model.state_
             probe = FitProbe(state, data, model.n_draws)
             fit = FitRecord(
@@ -138,9 +144,11 @@ class Fit:
                 figures=probe.figures(),
                 n_members=self.seeds,
                 plan=state.plan.to_dict(),
-                certificate=(certificate := probe.certify()),
+                # Predictions may tell the index; of a committee there is no one encoding to ask.
+                certificate=(certificate := None if state.decision else probe.certify()),
                 expected=(expected := self._expected(model, data, console)),
                 warnings=tuple(messages),
+                decision=state.decision,
             )
             folder.write_snapshot(probe.snapshot(expected))
             model.save(folder.path / MODEL_FILE)
@@ -149,7 +157,9 @@ class Fit:
             (run,) = read_runs([folder.path])
             own_run = RunCollection((replace(run, folder=self.out),))
             save_report(own_run, folder.path / REPORT_FILE, console)
-        print_lines(console, *result_lines(fit), certificate.summary()[0])
+        print_lines(
+            console, *result_lines(fit), *(certificate.summary()[:1] if certificate else ())
+        )
         print_lines(console, "The report, to open in a browser:")
         print_lines(console, str(path / REPORT_FILE), str(path))
         if self.json:
@@ -158,11 +168,19 @@ class Fit:
             print_json("fit", folder=path, files=files, **asdict(fit), diagnoses=diagnoses)
         return 0
 
-    def _estimator(self) -> CIDAEstimator:
+    def _estimator(self) -> CIDAEstimator | AdaptiveEstimator:
         """The estimator of the method; all that is left open is decided by the policy."""
         from cida.discriminators import DISCRIMINATORS
-        from cida.estimators import CIDAClassifier, CIDARegressor
+        from cida.estimators import (
+            AdaptiveClassifier,
+            AdaptiveRegressor,
+            CIDAClassifier,
+            CIDARegressor,
+        )
 
+        if self.method == "adaptive":
+            kind = AdaptiveRegressor if self.regression else AdaptiveClassifier
+            return kind(space=self._space(), random_state=self.seed)
         method = METHODS[self.method]
         settings = dict(method.settings)
         if method.head_settings:
@@ -183,12 +201,12 @@ class Fit:
         return parts[0] if len(parts) == 1 else Product(parts)
 
     def _expected(
-        self, model: CIDAEstimator, data: TrainingData, console: Console
+        self, model: FittedEstimator, data: TrainingData, console: Console
     ) -> tuple[ExpectedScore, ...]:
         """The accuracy to expect along the index; none where it cannot be told, or is not asked."""
-        from cida.estimators import CIDAClassifier
+        from cida.estimators import AdaptiveClassifier, CIDAClassifier
 
-        if not self.expected or not isinstance(model, CIDAClassifier):
+        if not self.expected or not isinstance(model, AdaptiveClassifier | CIDAClassifier):
             return ()
         try:
             with console.status("training once more, to tell what to expect"):
@@ -206,6 +224,12 @@ class Fit:
         check_checkpoint_seconds(self.checkpoint_seconds)
         check_counts(seeds=self.seeds, steps=self.steps)
         check_name("method", self.method, FIT_METHODS)
+        changed = [name for name in NETWORK_FLAGS if getattr(self, name) != getattr(Fit, name)]
+        if self.method == "adaptive" and changed:
+            raise ValueError(
+                f"{changed[0]} is given, and method adaptive does not take it; leave it out, or "
+                "choose a method that trains one network."
+            )
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; it must not be negative.")
         needs_names = self.data.suffix not in ("", ".npz") and self.data.is_file()

@@ -34,10 +34,11 @@ def calibrate_committee(
     """
     losses = np.array([[part.mean() for part in each.losses] for each in tried])
     is_frame = np.array([each.candidate.mixes_columns for each in tried])
+    prior = np.array([each.candidate.prior for each in tried])
     biases, distances = [], []
     for k, part in enumerate(ranges):
         others = np.delete(losses, k, axis=1) if len(ranges) > 1 else losses
-        weights = candidate_weights(others, is_frame)
+        weights = candidate_weights(others, is_frame, prior)
         outputs = [np.exp(each.outputs[k]) for each in tried]
         probability = sum(w * p for w, p in zip(weights, outputs, strict=True))
         is_right = probability.argmax(axis=1) == dataset.y[part.test_rows].numpy()

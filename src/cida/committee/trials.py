@@ -113,8 +113,8 @@ def row_losses(outputs: Array, y: Tensor) -> Array:
     return np.asarray(-np.maximum(log_probability, np.log(MIN_PROBABILITY)))
 
 
-def candidate_weights(losses: Array, is_frame: Array) -> Array:
-    """``w ~ best loss / loss``, and 0 for clear losers.
+def candidate_weights(losses: Array, is_frame: Array, prior: Array) -> Array:
+    """``w ~ prior (best loss / loss)^2``, and 0 for clear losers.
 
     One hidden range says little about which candidate is best and much about which are bad, so
     that the mean of many is better than the best of them. A frame has to be clearly better than all
@@ -126,6 +126,8 @@ def candidate_weights(losses: Array, is_frame: Array) -> Array:
         Mean loss of each candidate on each hidden range.
     is_frame : ndarray of bool
         Which candidates mix columns.
+    prior : ndarray of shape (candidates,)
+        What each is worth before the trial.
 
     Returns
     -------
@@ -137,5 +139,5 @@ def candidate_weights(losses: Array, is_frame: Array) -> Array:
         limit = MAX_FRAME_LOSS_RATIO * mean[~is_frame].min()
         mean = np.where(is_frame & (mean > limit), np.inf, mean)
     weight = mean.min() / mean
-    weight = np.where(weight < 1 / MAX_LOSS_RATIO, 0.0, weight)
+    weight = np.where(weight < 1 / MAX_LOSS_RATIO, 0.0, prior * weight**2)
     return np.asarray(weight / weight.sum())

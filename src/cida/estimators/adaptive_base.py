@@ -222,7 +222,8 @@ def _decide(
     is_frame = np.array([each.candidate.mixes_columns for each in tried])
     if trials.ranges:
         losses = np.array([[part.mean() for part in each.losses] for each in tried])
-        weights = candidate_weights(losses, is_frame)
+        prior = np.array([each.candidate.prior for each in tried])
+        weights = candidate_weights(losses, is_frame, prior)
     else:
         is_plain = np.array([each.candidate.model == "linear" for each in tried]) & ~is_frame
         is_plain |= not is_plain.any()

@@ -65,7 +65,7 @@ def open_session(path: str | os.PathLike[str]) -> Any:
 
 
 def make_synthetic_rows(model: CIDAEstimator, n_rows: int, seed: int) -> InputArrays:
-    """Rows about those that the model was fitted on, with holes and new categories, for the file.
+    """Rows for the file about those of the fit, with missing values and new categories.
 
     The index is of values seen in training.
     """

@@ -57,10 +57,13 @@ def result_lines(fit: FitRecord) -> list[str]:
         score = f"accuracy {figures.train_score:.1%}"
     unit = " days" if data.index_kinds[0] == "date" else ""
     unit = " scaled units of the index" if len(data.index_names) > 1 else unit
+    alignment = [
+        f"alignment: of the index's variance the inputs explain {figures.input_index_r2:.1%}, "
+        f"the encoding {figures.encoding_index_r2:.1%}"
+    ]
     lines = [
         f"source rows trained on: {score} ({rows_words(data.source.n_rows)})",
-        f"alignment: of the index's variance the inputs explain {figures.input_index_r2:.1%}, "
-        f"the encoding {figures.encoding_index_r2:.1%}",
+        *(alignment if fit.decision is None else fit.decision.summary()),
         f"support: {figures.support.share_outside:.1%} of the target lies outside the source's "
         f"range, and the farthest row is {_number(figures.support.max_distance)}{unit} away from "
         "the nearest source row",

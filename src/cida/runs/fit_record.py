@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from cida.certificate import Certificate
+from cida.committee.decision import Decision
 from cida.estimators.labels import ClassLabels
 from cida.estimators.validation import TrainingData
 from cida.selection.expected_score import ExpectedScore
@@ -108,7 +109,8 @@ class FitRecord:
     """What a fit of a user's own table adds to the record of its run.
 
     ``plan`` is `Plan.to_dict`, ``expected`` the accuracy to expect along the index where it was
-    estimated, ``warnings`` what was warned of while it was fitted.
+    estimated, ``warnings`` what was warned of while it was fitted, ``decision`` what an adaptive
+    estimator decided.
     """
 
     data: DataSummary
@@ -118,3 +120,4 @@ class FitRecord:
     certificate: Certificate | None = None
     expected: tuple[ExpectedScore, ...] = ()
     warnings: tuple[str, ...] = ()
+    decision: Decision | None = None

@@ -207,7 +207,7 @@ def _resolve_index_kind(table: TableSource, name: str, kind: ColumnKind | None) 
 
 
 def check_index_cells(table: TableSource, names: Sequence[str], u: Array, start: int) -> None:
-    """Refuses holes in the index, by column and line."""
+    """Refuses missing cells in the index, by column and line."""
     for name, values in zip(names, u.T, strict=True):
         bad_rows = np.flatnonzero(~np.isfinite(values))
         if len(bad_rows):

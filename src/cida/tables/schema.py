@@ -40,8 +40,8 @@ DROP_REASONS: dict[DropReason, str] = {
 class Column:
     """One column: ``(x - centre) / scale`` of a number, a boolean or a date; categories of a text.
 
-    ``holes``: whether cells were missing when the schema was made; categories come most frequent
-    first.
+    ``has_missing``: whether cells were missing when the schema was made; categories come most
+    frequent first.
     """
 
     name: str
@@ -93,8 +93,8 @@ class Schema:
     """The columns that a model reads, the numeric ones first, and why others are not read.
 
     A row is encoded as all numbers, scaled and clipped, 0 where missing; then 0 or 1 for each
-    numeric column that had holes, 1 where it has one; then the number of each category, 0 where it
-    is missing, rare or new.
+    numeric column that had missing cells, 1 where one is missing; then the number of each
+    category, 0 where it is missing, rare or new.
     """
 
     columns: tuple[Column, ...]
@@ -117,7 +117,7 @@ class Schema:
 
     @property
     def missing_indicators(self) -> tuple[int, ...]:
-        """The positions of the numeric columns that had holes."""
+        """The positions of the numeric columns that had missing cells."""
         return tuple(k for k, column in enumerate(self._numeric) if column.has_missing)
 
     @property
