@@ -1,3 +1,5 @@
+"""Fixtures for all tests: one thread, simulated cohorts, small copies of the real tables."""
+
 import os
 
 # One thread: tests run side by side, and threads waiting for a busy core cost more than they give.

@@ -1,3 +1,5 @@
+"""Data sets: target labels are wiped, batches are looked up."""
+
 import numpy as np
 import pytest
 import torch

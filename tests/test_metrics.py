@@ -1,3 +1,5 @@
+"""Metrics against their formulas and scikit-learn."""
+
 import numpy as np
 import pytest
 import torch

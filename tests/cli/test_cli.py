@@ -1,3 +1,5 @@
+"""The program: the demo's output, bad input in one sentence, warnings behind their run."""
+
 import json
 import subprocess
 import sys

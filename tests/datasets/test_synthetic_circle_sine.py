@@ -1,3 +1,5 @@
+"""Circle and Sine are the paper's: sizes, places, labels and scaling."""
+
 import numpy as np
 import pytest
 from scipy.stats import kstest, truncnorm

@@ -1,3 +1,5 @@
+"""The ceiling of each head is the loss of its best parameters that ignore z."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""The loss of each head against closed forms, scipy and torch.distributions."""
+
 import math
 
 import pytest

@@ -1,3 +1,5 @@
+"""Small data sets that the tests of the estimators share."""
+
 import pytest
 
 from cida import CIDAClassifier, CIDARegressor

@@ -1,3 +1,5 @@
+"""A small file in the cache in place of a data set, or the real one where it is there."""
+
 import hashlib
 from dataclasses import replace
 

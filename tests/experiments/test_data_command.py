@@ -1,3 +1,5 @@
+"""cida data: fetch and list what is downloaded."""
+
 import hashlib
 from dataclasses import dataclass, replace
 

@@ -1,3 +1,5 @@
+"""Downloads: verified, resumed, refused, and never half-written."""
+
 import gzip
 import hashlib
 import socket

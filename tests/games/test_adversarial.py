@@ -1,3 +1,5 @@
+"""The adversarial game: the ceiling's gate, lambda_d, the order of moves."""
+
 import pytest
 import torch
 from torch import nn

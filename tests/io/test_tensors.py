@@ -1,3 +1,5 @@
+"""Model files: tensors with a JSON header, checked when read."""
+
 import json
 import os
 import pickle

@@ -1,3 +1,5 @@
+"""Multi-layer perceptrons are their formulas."""
+
 import torch
 from torch import nn
 

@@ -1,3 +1,5 @@
+"""Tables of results: means, spreads, gains and missing seeds."""
+
 import pytest
 
 from cida.report.result_tables import build_result_lines, build_table

@@ -1,3 +1,5 @@
+"""Spaces: embedding, distance, means and cells, by closed forms."""
+
 import json
 import math
 

@@ -1,3 +1,5 @@
+"""The speed suite's images: its data, and both loops on the same batches."""
+
 import numpy as np
 import pytest
 import torch

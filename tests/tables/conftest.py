@@ -1,3 +1,5 @@
+"""Small tables that the tests of tables share."""
+
 import numpy as np
 import pytest
 

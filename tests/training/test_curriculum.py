@@ -1,3 +1,5 @@
+"""The curriculum: rows join by their distance from the source."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""The progress bar: losses, ceilings, steps."""
+
 import io
 from dataclasses import replace
 

@@ -1,3 +1,5 @@
+"""The trainer: determinism, schedules, averages, what ends a training."""
+
 import math
 
 import pytest

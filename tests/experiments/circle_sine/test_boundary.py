@@ -1,3 +1,5 @@
+"""The boundary that a figure draws is fitted to what a model predicts, whatever its shape."""
+
 import numpy as np
 import pytest
 

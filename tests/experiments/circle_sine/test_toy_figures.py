@@ -1,3 +1,5 @@
+"""The figures of Circle and Sine: files, panels, the same bytes on a second run."""
+
 import numpy as np
 import pytest
 

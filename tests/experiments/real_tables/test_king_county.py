@@ -1,3 +1,5 @@
+"""King County: what is read of the file, and labels by neighbourhood."""
+
 import numpy as np
 import pandas as pd
 import pytest

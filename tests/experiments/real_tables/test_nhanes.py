@@ -1,3 +1,5 @@
+"""NHANES: what is read of the file, and who is left out."""
+
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,3 +1,5 @@
+"""Text tables are read cell by cell, and a wrong cell is named."""
+
 import re
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""SUPPORT2: what is read of the file, and who counts as dead."""
+
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,3 +1,5 @@
+"""MNIST's files: read, written, checked and fetched."""
+
 import hashlib
 import io
 import sys

@@ -1,3 +1,5 @@
+"""The figures of Rotating MNIST: files, and what is drawn of a transformer."""
+
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Covariates of people: which are read of each study, and what is unknown."""
+
 import math
 
 import pytest

@@ -1,3 +1,5 @@
+"""cida predict reads a recording through its entry point."""
+
 from importlib.metadata import entry_points
 
 from cida.experiments.sleep.predict_recording import predict_recording

@@ -1,3 +1,5 @@
+"""A store of 30 s segments is made of recordings and their stages."""
+
 import csv
 import errno
 

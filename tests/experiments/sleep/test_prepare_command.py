@@ -1,3 +1,5 @@
+"""cida data prepare-nsrr: what it says, and what it leaves."""
+
 import edfio
 import numpy as np
 import pytest

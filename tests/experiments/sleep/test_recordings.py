@@ -1,3 +1,5 @@
+"""EDF recordings: which belt is read, at which rate, in which units."""
+
 import pickle
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Breathing is resampled without changing its rate or depth, and cut into segments."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""cida data simulate-sleep: cohorts that prepare-nsrr takes for real ones."""
+
 import errno
 import os
 import shlex

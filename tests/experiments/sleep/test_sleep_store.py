@@ -1,3 +1,5 @@
+"""A store of segments: its rows, people and header, and damaged ones."""
+
 import json
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Sleep stages: annotations become the paper's four classes."""
+
 import numpy as np
 import pytest
 from hypothesis import given

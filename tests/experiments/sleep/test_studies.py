@@ -1,3 +1,5 @@
+"""What is known of each study: its files, indices and channels."""
+
 import pytest
 
 from cida.experiments.sleep.studies import (
