@@ -20,13 +20,7 @@ from benchmarks.measure import (
     read_clock,
     step_ms,
 )
-from benchmarks.steps import (
-    GameSetup,
-    circle_game,
-    digits_game,
-    signals_game,
-    table_game,
-)
+from benchmarks.steps import GameSetup, circle_game, digits_game, signals_game, table_game
 from cida.estimators import CidaWarning
 from cida.experiments.rotating_mnist.rotating_tasks import (
     ROTATING_DIGITS,

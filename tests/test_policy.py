@@ -7,16 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from cida import (
-    CIDAClassifier,
-    CIDARegressor,
-    Gaussian,
-    Histogram,
-    Line,
-    Periodic,
-    Product,
-    load,
-)
+from cida import CIDAClassifier, CIDARegressor, Gaussian, Histogram, Line, Periodic, Product, load
 from cida.data import IndexedDataset, RowLayout
 from cida.datasets import (
     make_circle,

@@ -253,9 +253,6 @@ def restore_head(plan: Plan, request: FitRequest, dataset: IndexedDataset) -> Pl
     return replace(plan, head=head)
 
 
-# --- the index -----------------------------------------------------------------------------------
-
-
 def _resolve_space(
     request: FitRequest, dataset: IndexedDataset, layout: RowLayout
 ) -> tuple[Space, Reason]:

@@ -60,8 +60,7 @@ def open_file(browser) -> Iterator[OpenFile]:
         page.on("console", lambda m: m.type == "error" and complaints.append(f"console: {m.text}"))
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on(
-            "request",
-            lambda r: r.url.startswith(OURS) or complaints.append(f"request: {r.url}"),
+            "request", lambda r: r.url.startswith(OURS) or complaints.append(f"request: {r.url}")
         )
         page.goto(path.as_uri())
         return page

@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from cida.certificate.probes import (
-    fit_boosted_probe,
-    fit_linear_probe,
-    measure_mean_variance_gain,
-)
+from cida.certificate.probes import fit_boosted_probe, fit_linear_probe, measure_mean_variance_gain
 
 
 def normal(seed, *shape):

@@ -191,12 +191,7 @@ def test_a_fit_on_an_array_forgets_the_names_of_a_frame():
 
 @pytest.mark.parametrize(
     ("shape", "wanted"),
-    [
-        ((28, 28), (1, 28, 28)),
-        ((1, 28, 28), (1, 28, 28)),
-        ((1, 300), (1, 300)),
-        ((3, 64), (3, 64)),
-    ],
+    [((28, 28), (1, 28, 28)), ((1, 28, 28), (1, 28, 28)), ((1, 300), (1, 300)), ((3, 64), (3, 64))],
 )
 def test_shapes_that_have_an_encoder(shape, wanted):
     assert image_or_signal_shape(shape) == wanted

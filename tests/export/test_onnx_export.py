@@ -83,11 +83,7 @@ CASES = {
     "TabularEncoder": (
         tabular,
         CIDAClassifier,
-        {
-            "encoder": TabularEncoder(2, [1], [2], 2),
-            "space": Periodic(240),
-            "standardize": False,
-        },
+        {"encoder": TabularEncoder(2, [1], [2], 2), "space": Periodic(240), "standardize": False},
     ),
     "GaussianEncoder": (
         vectors,

@@ -11,12 +11,7 @@ from safetensors.torch import save_file
 
 from cida.io import files
 from cida.io.files import write_atomically
-from cida.io.tensors import (
-    MODEL_FORMAT_VERSION,
-    ModelFileError,
-    read_model_file,
-    write_model_file,
-)
+from cida.io.tensors import MODEL_FORMAT_VERSION, ModelFileError, read_model_file, write_model_file
 
 
 def some_tensors():

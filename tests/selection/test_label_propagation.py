@@ -14,12 +14,7 @@ from cida.datasets import (
     make_rotating_moons,
     make_sine,
 )
-from cida.kernel_ridge import (
-    RIDGE_PENALTY,
-    kernel_ridge,
-    reduce_columns,
-    squared_distances,
-)
+from cida.kernel_ridge import RIDGE_PENALTY, kernel_ridge, reduce_columns, squared_distances
 from cida.selection.label_propagation import propagate_labels
 from cida.selection.validation_set import ValidationSet
 from cida.spaces import Periodic, make_line_space

@@ -10,13 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from cida.spaces import (
-    Line,
-    Periodic,
-    Product,
-    make_line_space,
-    space_from_dict,
-)
+from cida.spaces import Line, Periodic, Product, make_line_space, space_from_dict
 
 quick = settings(deadline=None, max_examples=50)
 

@@ -37,11 +37,7 @@ def torchs(layers, decay):
 
 
 @settings(max_examples=20, deadline=None)
-@given(
-    seed=st.integers(0, 99),
-    decay=st.sampled_from([0.0, 0.1]),
-    lazy=st.sets(st.integers(0, 11)),
-)
+@given(seed=st.integers(0, 99), decay=st.sampled_from([0.0, 0.1]), lazy=st.sets(st.integers(0, 11)))
 def test_it_is_torchs_adamw(seed, decay, lazy):
     ours, theirs = network(seed), network(seed)
     descent = FusedAdamW(ours.parameters(), decay)

@@ -16,7 +16,6 @@ TrialRule = Literal["leave-range-out", "random-third", "few-source-rows"]
 
 MIN_ADAPT_SHARE = 2 / 3  # of the weight, for the verdict to adapt
 MAX_KEEP_SHARE = 1 / 3  # of the weight, for the verdict not to
-ADAPTIVE_COORDINATES = ("centered", "windows", "moving-frame", "principal-axes")
 RULE_TEXTS: Mapping[TrialRule, str] = {
     "leave-range-out": "each was tried on the nearest and on the farthest third of the source, "
     "whose labels were hidden",

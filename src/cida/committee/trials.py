@@ -15,13 +15,7 @@ from cida.indexing import evenly_spaced
 from cida.selection.source_ranges import split_source_thirds
 from cida.spaces import Space
 
-__all__ = [
-    "HiddenRange",
-    "Trials",
-    "candidate_weights",
-    "checked_index_limits",
-    "row_losses",
-]
+__all__ = ["HiddenRange", "Trials", "candidate_weights", "checked_index_limits", "row_losses"]
 
 MIN_TRIAL_ROWS = 60  # of the source
 MIN_INDEX_VALUES = 3  # different ones in the source, for a range to be left out

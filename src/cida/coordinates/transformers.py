@@ -11,11 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from cida.array_checks import Array, check_domain_index
-from cida.coordinates.moving_frame import (
-    MAX_FRAME_FEATURES,
-    MovingFrameLayer,
-    can_use_moving_frame,
-)
+from cida.coordinates.moving_frame import MAX_FRAME_FEATURES, MovingFrameLayer, can_use_moving_frame
 from cida.coordinates.windows import CenteringLayer, WindowsLayer
 from cida.spaces import Space, make_line_space
 from cida.spaces.space_fit import fit_space

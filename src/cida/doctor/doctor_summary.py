@@ -69,10 +69,7 @@ TEMPLATES: dict[str, tuple[str | tuple[str, str], ...]] = {
         "The discriminator never read more than {index_share_read:.0%} of the index in z, where a "
         "linear probe reads {index_r2:.0%}: the encoder had nothing to hide from.",
     ),
-    "lambda-too-large": (
-        _NOT_LEARNED + ", and " + _GRADIENT + ".",
-        _NOT_LEARNED + ".",
-    ),
+    "lambda-too-large": (_NOT_LEARNED + ", and " + _GRADIENT + ".", _NOT_LEARNED + "."),
     "encoder-collapsed": (
         (
             "All rows have nearly the same encoding: z has a standard deviation of "

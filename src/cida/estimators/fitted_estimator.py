@@ -194,8 +194,6 @@ class FittedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         hides = may_hide and -1 not in self.classes_.tolist()
         return array_checks.read_labels(y, n_rows, hides_minus_one=hides)
 
-    # --- files -----------------------------------------------------------------------------------
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one safetensors file with a JSON header; no pickle."""
         state = self._fitted_state()

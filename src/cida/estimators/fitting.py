@@ -123,8 +123,6 @@ class Fitter:
     layout: RowLayout
     labels: LabelCodec
 
-    # --- the players -----------------------------------------------------------------------------
-
     def build_game(self, dataset: IndexedDataset) -> Game:
         """The game for these rows; Source-Only where there is nothing to adapt to."""
         encoder = self.build_encoder()
@@ -188,8 +186,6 @@ class Fitter:
                 "must give one vector for each row: flatten it."
             )
         return int(z.shape[1])
-
-    # --- training --------------------------------------------------------------------------------
 
     def config(self, seed: int) -> TrainingConfig:
         """The plan's training with this seed."""

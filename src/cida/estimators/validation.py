@@ -265,9 +265,6 @@ def dataset_training_data(estimator: Any, dataset: IndexedDataset) -> TrainingDa
     )
 
 
-# --- tables --------------------------------------------------------------------------------------
-
-
 def _columns_training_data(estimator: Any, given: FitArguments, table: TableSource) -> TrainingData:
     """Label and index are columns of the table."""
     from cida.tables import ColumnRoles, TableFormat, read_table

@@ -11,12 +11,7 @@ from torch import Tensor
 from cida.array_types import Array
 from cida.coordinates.trial import CoordinateMode, coordinate_candidates
 from cida.indexing import evenly_spaced
-from cida.kernel_ridge import (
-    kernel_ridge,
-    make_label_matrix,
-    reduce_columns,
-    squared_distances,
-)
+from cida.kernel_ridge import kernel_ridge, make_label_matrix, reduce_columns, squared_distances
 from cida.selection.source_ranges import split_source_thirds
 from cida.spaces import Space
 

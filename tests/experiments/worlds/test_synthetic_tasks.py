@@ -7,11 +7,7 @@ import pytest
 from sklearn.metrics import r2_score
 
 from cida.datasets import make_circle, make_drifting_regression, make_plane, make_rotating_moons
-from cida.experiments.figures import (
-    draw_figures,
-    plot_accuracy_by_index,
-    plot_score_matrix,
-)
+from cida.experiments.figures import draw_figures, plot_accuracy_by_index, plot_score_matrix
 from cida.experiments.registry import TASK_SPECS
 from cida.experiments.spec import build_recipes
 from cida.experiments.task_data import DependenceTaskData
