@@ -18,6 +18,7 @@ from cida.coordinates import IndexWindows
 from cida.datasets import make_circle, make_drifting_regression, make_hours, make_plane
 from cida.estimators import adaptive_base
 from cida.export.onnx_export import export_onnx
+from cida.io.tensors import ModelFileError, read_model_file, write_model_file
 
 CIRCLE = make_circle(n_per_domain=60, seed=100)
 PLANE = make_plane(n_samples=800, seed=100)
@@ -110,6 +111,48 @@ def test_a_file_holds_all_of_it(world, kind, tmp_path):
     assert loaded.decision_ == model.decision_
     predicted = model.predict(world.x, domain_index=world.u)
     assert (loaded.predict(world.x, domain_index=world.u) == predicted).all()
+
+
+def rewritten(path, change):
+    """The model file with another header."""
+    old, header = read_model_file(path)
+    change(header)
+    write_model_file(path, old, header)
+    return path
+
+
+def weights_of(header):
+    return header["networks"]["encoder"]["arguments"]["weights"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: weights_of(header).__setitem__(0, -1.0),
+        lambda header: weights_of(header).__setitem__(0, 5.0),
+        lambda header: header.update(decision=None),
+        lambda header: header.update(class_name="CIDAClassifier"),
+        lambda header: header.update(class_name="FittedState"),
+        lambda header: header["networks"].update(encoder={"network": "MLP", "arguments": {}}),
+        lambda header: header["decision"].update(rule="by heart"),
+    ],
+)
+def test_a_file_that_was_tampered_with_is_refused(change, tmp_path):
+    path = tmp_path / "model.safetensors"
+    fit(max_candidates=4).save(path)
+    with pytest.raises(ModelFileError):
+        cida.load(rewritten(path, change))
+
+
+def test_trees_that_lead_nowhere_are_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    fit(max_candidates=4).save(path)
+    tensors, header = read_model_file(path)
+    name = next(name for name in tensors if name.endswith("model.child"))
+    tensors[name] = tensors[name] + 10**6
+    write_model_file(path, tensors, header)
+    with pytest.raises(ModelFileError):
+        cida.load(path)
 
 
 def test_an_onnx_file_predicts_what_the_committee_of_a_table_predicts(tmp_path):

@@ -169,6 +169,8 @@ class TreeEnsemble(nn.Module):
 
     def __init__(self, trees: int, nodes: int, depth: int, outputs: int) -> None:
         super().__init__()
+        if not 0 <= depth <= nodes:
+            raise ValueError(f"depth is {depth}, which trees of {nodes} nodes cannot have")
         self.depth, self.n_outputs = depth, outputs
         self.n_scores = 1 if outputs <= 2 else outputs
         shape = (trees, nodes)
@@ -260,6 +262,9 @@ class Committee(nn.Module):
     def __init__(self, members: Sequence[nn.Module], weights: Sequence[float]) -> None:
         super().__init__()
         self.members, self.weights = nn.ModuleList(members), tuple(map(float, weights))
+        is_share = all(w > 0 for w in self.weights) and math.isclose(sum(self.weights), 1.0)
+        if len(weights) != len(members) or not is_share:
+            raise ValueError(f"weights are {weights!r}; they are shares, one for each member")
 
     def forward(self, x: Tensor, index: Tensor | None = None) -> Tensor:
         index = x.new_zeros(len(x), 1) if index is None else index  # of a model without one

@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 from torch import Tensor, nn
 
 from cida.array_checks import MAX_ABS_VALUE
-from cida.committee.decision import Decision
+from cida.committee import Committee, Decision
 from cida.data import RowLayout
 from cida.discriminators import DISCRIMINATORS, Discriminator
 from cida.doctor import Diagnosis, FitSummary
@@ -46,7 +46,8 @@ MAX_DRAWS = 10_000  # of a file: more would take for ever
 MAX_SPARE_BYTES = 1 << 26  # that a described network may be larger than its weights
 HEAD_NAMES = {kind: name for name, kind in DISCRIMINATORS.items()}
 _CUSTOM_MODULE = {"own": True}
-ESTIMATORS = ("AdaptiveClassifier", "AdaptiveRegressor", "CIDAClassifier", "CIDARegressor")
+ADAPTIVE_ESTIMATORS = ("AdaptiveClassifier", "AdaptiveRegressor")
+ESTIMATORS = (*ADAPTIVE_ESTIMATORS, "CIDAClassifier", "CIDARegressor")
 
 
 class ModelHeader(TypedDict):
@@ -198,6 +199,8 @@ class _Loader:
         if class_name not in ESTIMATORS:
             raise ValueError(f"it holds a {class_name}, which is no estimator of cida's")
         parameters = {k: _from_json_value(v) for k, v in self.header["parameters"].items()}
+        if (self.header["decision"] is not None) != (class_name in ADAPTIVE_ESTIMATORS):
+            raise ValueError(f"a {class_name} and its decision do not fit together")
         if self.header["decision"] is not None:
             return self._restore(getattr(estimators, class_name)(**parameters))
         for name in ("encoder", "predictor"):
@@ -272,6 +275,8 @@ class _Loader:
             for prefix, module in _players(number, game).items():
                 self._load_weights(module, prefix)
             members.append(game.eval())
+            if state.decision is not None:
+                _check_committee(state, encoder)
         if not members:
             raise ValueError("n_members is 0; there is one at least")
         return tuple(members)
@@ -304,6 +309,17 @@ class _Loader:
                 f"{self.n_bytes:,}; save the model again or copy it again."
             )
         return build()
+
+
+@torch.no_grad()
+def _check_committee(state: FittedState, committee: nn.Module) -> None:
+    """Refuses what is no committee for rows of this layout: it is tried on two of zeros."""
+    if not isinstance(committee, Committee):
+        raise ValueError(f"encoder is a {type(committee).__name__}, and no committee")
+    rows = torch.zeros(2, *state.layout.shape)
+    outputs = committee(rows, torch.zeros(2, state.plan.space.embedding_width))
+    if tuple(outputs.shape) != (2, state.labels.output_width):
+        raise ValueError(f"the committee gives outputs of shape {tuple(outputs.shape)}")
 
 
 def _check_parts(state: FittedState) -> None:
