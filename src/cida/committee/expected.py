@@ -11,7 +11,12 @@ from cida.array_types import Array
 from cida.committee.candidates import TriedCandidate
 from cida.committee.trials import HiddenRange, candidate_weights
 from cida.data import IndexedDataset
-from cida.selection.expected_score import Calibration, ExpectedScore
+from cida.selection.expected_score import (
+    MIN_ROWS_PER_CELL,
+    Calibration,
+    ExpectedScore,
+    expected_cell_score,
+)
 from cida.spaces import Space
 
 __all__ = ["calibrate_committee", "expected_committee_scores"]
@@ -19,7 +24,6 @@ __all__ = ["calibrate_committee", "expected_committee_scores"]
 INTERVAL_STD_ERRORS = 1.645  # of a 90 % interval
 MIN_STD_ERROR = 0.05  # of any estimate; set on development tables
 MAX_DISTANCE_GROWTH = 1.5  # of the error, far beyond what the trials checked
-MIN_ROWS_PER_CELL = 10
 
 
 def calibrate_committee(
@@ -76,19 +80,7 @@ def expected_committee_scores(
         score = float(np.clip(confidence[rows].mean() + calibration.bias, chance, 1.0))
         reach = float(distance[rows].mean()) / max(calibration.max_distance, 1e-12)
         growth = float(np.clip(1 + 0.1 * (reach - 1), 1.0, MAX_DISTANCE_GROWTH))
-        error = growth * np.hypot(MIN_STD_ERROR, calibration.std)
-        sampling = max(score * (1 - score), 0.5 / len(rows)) / len(rows)
-        half_width = INTERVAL_STD_ERRORS * float(np.sqrt(sampling + error**2))
-        lo, hi = (bound[cell].tolist() for bound in (cells.lower, cells.upper))
-        scores.append(
-            ExpectedScore(
-                lo=lo[0] if len(lo) == 1 else lo,
-                hi=hi[0] if len(hi) == 1 else hi,
-                score=score,
-                low=max(0.0, score - half_width),
-                high=min(1.0, score + half_width),
-                n=len(rows),
-                is_within_calibration=reach <= 1 + 1e-9,
-            )
-        )
+        variance = float((growth * np.hypot(MIN_STD_ERROR, calibration.std)) ** 2)
+        interval, is_near = (INTERVAL_STD_ERRORS, variance), reach <= 1 + 1e-9
+        scores.append(expected_cell_score(cells, cell, score, len(rows), interval, is_near))
     return scores

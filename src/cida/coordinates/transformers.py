@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ __all__ = ["IndexCentering", "IndexWindows", "MovingFrame", "PrincipalAxes"]
 CHUNK_ROWS = 4096
 
 
-class IndexTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class IndexTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What the transformers share; use one of those."""
 
     __metadata_request__fit: ClassVar = {"domain_index": True}
@@ -87,8 +88,8 @@ class IndexTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     _takes_missing: ClassVar = True
 
-    def _fit_layer(self, space: Space, x: Tensor, index: Tensor, present: Tensor) -> nn.Module:
-        raise NotImplementedError
+    @abstractmethod
+    def _fit_layer(self, space: Space, x: Tensor, index: Tensor, present: Tensor) -> nn.Module: ...
 
     def _check_rows(self, X: Any, *, reset: bool) -> Array:
         rule = "allow-nan" if self._takes_missing else True

@@ -8,8 +8,15 @@ import numpy as np
 
 from cida.array_types import Array
 from cida.selection.validation_set import CandidateOutputs, ValidationSet
+from cida.spaces import Bins
 
-__all__ = ["Calibration", "ExpectedScore", "calibrate", "expected_scores_by_cell"]
+__all__ = [
+    "Calibration",
+    "ExpectedScore",
+    "calibrate",
+    "expected_cell_score",
+    "expected_scores_by_cell",
+]
 
 # Below the first reliability the propagated labels count nothing, from the second on fully. Set on
 # plane, noisy index and ladder.
@@ -122,24 +129,41 @@ def expected_scores_by_cell(
         confidence = _mean_confidence(candidate, rows) + calibration.bias
         propagated = calibration.agreement_accuracy * implied
         score = float(np.clip(weight * propagated + (1 - weight) * confidence, 0, 1))
-        sampling_variance = max(score * (1 - score), 0.5 / len(rows)) / len(rows)
         model_variance = MIN_STD_ERROR**2 + (weight * implied_std) ** 2
         model_variance += ((1 - weight) * calibration.std) ** 2
-        half_width = INTERVAL_STD_ERRORS * float(np.sqrt(sampling_variance + model_variance))
-        max_distance = calibration.max_distance * (1 + 1e-9)
-        lo, hi = (bound[cell].tolist() for bound in (cells.lower, cells.upper))
+        is_near = bool(source_distance[rows].mean() <= calibration.max_distance * (1 + 1e-9))
+        interval = (INTERVAL_STD_ERRORS, model_variance)
         expected_scores.append(
-            ExpectedScore(
-                lo=lo[0] if len(lo) == 1 else lo,
-                hi=hi[0] if len(hi) == 1 else hi,
-                score=score,
-                low=max(0.0, score - half_width),
-                high=min(1.0, score + half_width),
-                n=len(rows),
-                is_within_calibration=bool(source_distance[rows].mean() <= max_distance),
-            )
+            expected_cell_score(cells, cell, score, len(rows), interval, is_near)
         )
     return expected_scores
+
+
+def expected_cell_score(
+    cells: Bins,
+    cell: int,
+    score: float,
+    n: int,
+    interval: tuple[float, float],
+    is_within_calibration: bool,
+) -> ExpectedScore:
+    """The score of a cell of n rows, with its interval: so many standard errors, and the variance.
+
+    Chance adds ``s (1 - s) / n`` to the variance.
+    """
+    n_std_errors, model_variance = interval
+    sampling_variance = max(score * (1 - score), 0.5 / n) / n
+    half_width = n_std_errors * float(np.sqrt(sampling_variance + model_variance))
+    lo, hi = (bound[cell].tolist() for bound in (cells.lower, cells.upper))
+    return ExpectedScore(
+        lo=lo[0] if len(lo) == 1 else lo,
+        hi=hi[0] if len(hi) == 1 else hi,
+        score=score,
+        low=max(0.0, score - half_width),
+        high=min(1.0, score + half_width),
+        n=n,
+        is_within_calibration=is_within_calibration,
+    )
 
 
 def calibrate(
