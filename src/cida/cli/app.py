@@ -26,8 +26,6 @@ from cida.cli.torchrun import as_one_rank
 from cida.errors import CidaWarning, CommandError, did_you_mean
 from cida.version import __version__
 
-__all__ = ["Command", "find_commands", "main"]
-
 COMMAND_GROUP = "cida.commands"  # the entry points by which packages add commands
 BUILT_IN_COMMANDS = {
     "fit": "cida.cli.fit:Fit",

@@ -6,8 +6,6 @@ from collections.abc import Collection, Sequence
 
 from cida.errors import did_you_mean
 
-__all__ = ["check_counts", "check_methods", "check_name", "check_seed"]
-
 
 def check_name(flag: str, name: str, choices: Collection[str]) -> None:
     """Refuses a name that is not known."""

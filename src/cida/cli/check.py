@@ -16,8 +16,6 @@ from rich.table import Table
 from cida.cli.console import print_json
 from cida.errors import did_you_mean
 
-__all__ = ["Check"]
-
 
 @dataclass(frozen=True)
 class Check:

@@ -23,17 +23,6 @@ from cida.version import __version__
 if TYPE_CHECKING:
     from cida.training import Callback
 
-__all__ = [
-    "Output",
-    "folder_contents",
-    "print_error",
-    "print_json",
-    "print_lines",
-    "progress_bar",
-    "titled_warnings",
-    "training_progress",
-]
-
 PIPE_WIDTH_COLUMNS = 100_000  # columns: a line in a file ends where the sentence does
 
 

@@ -16,8 +16,6 @@ from cida.cli.console import print_json
 if TYPE_CHECKING:
     from cida.runs.fitted_run import FittedRun
 
-__all__ = ["Doctor"]
-
 
 @dataclass(frozen=True)
 class Doctor:

@@ -12,8 +12,6 @@ from rich.console import Console
 from cida.cli.console import print_json, print_lines
 from cida.io.files import check_empty_folder
 
-__all__ = ["Export"]
-
 
 @dataclass(frozen=True)
 class Export:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from cida.selection import ExpectedScore
     from cida.spaces import Space
 
-__all__ = ["Fit"]
-
 ALIGNING_METHODS = ("cida", "pcida", "histogram", "dann", "cdann", "conditional")
 FIT_METHODS = ("auto", "adaptive", "source-only", "windows", *ALIGNING_METHODS)
 NETWORK_FLAGS = ("seeds", "steps", "device", "precision", "compile")  # what a committee has not

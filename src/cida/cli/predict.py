@@ -13,8 +13,6 @@ from rich.console import Console
 
 from cida.cli.console import print_json, print_lines
 
-__all__ = ["Predict"]
-
 READER_GROUP = "cida.readers"  # entry points by the suffix of their files, such as edf
 PROBABILITY_DIGITS = 6
 

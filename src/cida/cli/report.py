@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cida.report import Page, Run, RunCollection
     from cida.report.sections.trust_section import CertificateScope
 
-__all__ = ["REPORT_FILE", "Report", "save_report"]
-
 REPORT_FILE = "report.html"
 
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["as_one_rank"]
-
 
 @contextmanager
 def as_one_rank(command: str, verb: Any) -> Iterator[Any]:

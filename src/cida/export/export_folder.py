@@ -18,8 +18,6 @@ from cida.io.tensors import MODEL_FILE
 from cida.runs.run_folder import RECORD_FILE, RESULT_FILE, RunFolder
 from cida.version import __version__
 
-__all__ = ["export_folder", "read_exported_model"]
-
 
 def export_folder(exported: ExportedModel, path: str | os.PathLike[str]) -> None:
     """Writes the folder, which must not exist yet or be empty; `cida.load` reads it anywhere.

@@ -22,8 +22,6 @@ from cida.runs.records import RunRecord, RunResult
 from cida.runs.snapshot import Snapshot
 from cida.version import __version__
 
-__all__ = ["ExportedModel", "model_card", "render_citation"]
-
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -18,8 +18,6 @@ from cida.estimators.labels import ClassLabels, NumberLabels
 from cida.export.signature import OnnxInput, build_onnx_inputs, indexed_table
 from cida.networks import TabularEncoder
 
-__all__ = ["make_synthetic_rows", "max_prediction_difference", "open_session", "predict_rows"]
-
 InputArrays = dict[str, Array]  # of each input of the file
 
 BATCH_SIZES = (1, 200)  # rows at once: a batch of one is another path through many kernels

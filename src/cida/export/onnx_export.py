@@ -28,8 +28,6 @@ from cida.export.signature import OUTPUTS, OnnxInput, build_onnx_inputs, indexed
 from cida.io.files import atomic_replace
 from cida.version import __version__
 
-__all__ = ["ExportError", "check_onnx_installed", "export_onnx"]
-
 OnnxModel = Any  # onnx.ModelProto: the package is there for those who ask for it
 
 ONNX_OPSET, ONNX_ML_OPSET = 20, 3

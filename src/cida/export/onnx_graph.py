@@ -20,8 +20,6 @@ from cida.networks.stochastic import freeze_draws, is_stochastic
 from cida.spaces import Line, Periodic, Space
 from cida.spaces.base import TWO_PI
 
-__all__ = ["EstimatorGraph", "TableGraph"]
-
 MAX_ABS_SCALED_VALUE = 20.0  # of `cida.tables.schema`, which needs pyarrow; a test compares them
 
 

@@ -10,8 +10,6 @@ from cida.estimators.fitted_state import FittedState
 if TYPE_CHECKING:  # it needs pyarrow, and estimators are exported without
     from cida.tables import TableFormat
 
-__all__ = ["INPUT_FORMATS", "OUTPUTS", "OnnxInput", "build_onnx_inputs", "indexed_table"]
-
 OUTPUTS = {"classifier": ("probabilities", "label"), "regressor": ("prediction", "deviation")}
 INPUT_FORMATS = {
     "number": "double, NaN where missing",

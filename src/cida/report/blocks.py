@@ -13,8 +13,6 @@ from cida.report.charts import Chart, Series, facet
 from cida.report.theme import macro
 from cida.runs.result_table import ResultTable
 
-__all__ = ["Html", "Panel", "Section", "facet_panels", "panel_size", "slugify"]
-
 MAX_WIDE_PANELS = 2  # panels that fill a row of the page between them
 
 

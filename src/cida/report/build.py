@@ -17,8 +17,6 @@ from cida.runs.records import ExperimentText, Manifest, RunResult, TaskRecord
 from cida.runs.run_folder import RunFolder
 from cida.runs.snapshot import Snapshot
 
-__all__ = ["Chapter", "MethodView", "ReportView", "TaskView", "group_runs"]
-
 
 @dataclass(frozen=True)
 class MethodView:

@@ -16,8 +16,6 @@ from cida.report.sections.encodings_section import project_principal_components
 from cida.report.theme import macro
 from cida.runs.snapshot import PlaneMap, RotatedImages, Snapshot
 
-__all__ = ["build_explorer_data", "render_explorer", "render_explorer_data"]
-
 JsonObject = dict[str, Any]
 
 MAX_INDEX_SLIDERS = 4  # of the index that have a slider

@@ -12,15 +12,6 @@ from cida.report.ticks import format_number
 from cida.runs.snapshot import Snapshot
 from cida.spaces import Periodic
 
-__all__ = [
-    "find_source_bands",
-    "index_axis",
-    "index_period",
-    "index_values",
-    "periodic_axis",
-    "predicted_values",
-]
-
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 N_SOURCE_BAND_BINS = 60  # that the index range is cut into, to see where the source is
 

@@ -31,8 +31,6 @@ from cida.report.theme import macro, templates
 from cida.runs.result_table import ResultTable
 from cida.version import __version__
 
-__all__ = ["GENERATOR", "Page", "render_report"]
-
 GENERATOR = "cida"  # the first word of a report's meta tag of this name
 MAX_CONTENTS_LINKS = 16
 MAX_EXPLORER_RUNS_SINGLE_TASK = 60  # in the explorer of a page's only task

@@ -11,8 +11,6 @@ from cida.io.files import write_atomically
 from cida.report.render import GENERATOR, Page
 from cida.report.tables import render_csv, render_latex
 
-__all__ = ["check_resvg_installed", "is_report", "render_png", "write_report"]
-
 FILES_FOLDER = "report-files"
 PNG_ZOOM = 2  # of a PNG: sharp on paper
 MAX_HEAD_BYTES = 1000  # in which a report says what made it

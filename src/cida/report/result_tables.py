@@ -11,8 +11,6 @@ from cida.methods import REFERENCE_METHOD
 from cida.runs.records import PublishedScore, RunResult
 from cida.runs.result_table import Cell, CellValue, ResultTable, RowRole, TableRow, percent
 
-__all__ = ["ResultLine", "build_result_lines", "build_table", "summarize_results"]
-
 
 @dataclass(frozen=True)
 class ResultLine:

@@ -13,8 +13,6 @@ from cida.runs.records import RunRecord, RunResult
 from cida.runs.run_folder import RECORD_FILE, RESULT_FILE, RunFolder, find_run_folders
 from cida.runs.snapshot import Snapshot
 
-__all__ = ["Run", "RunCollection", "read_runs"]
-
 
 @dataclass(frozen=True)
 class Run:

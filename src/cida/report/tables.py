@@ -10,8 +10,6 @@ from rich.table import Table as RichTable
 
 from cida.runs.result_table import Cell, ResultTable
 
-__all__ = ["render_csv", "render_latex", "render_markdown", "render_terminal"]
-
 _LATEX_ESCAPES = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}

@@ -11,13 +11,6 @@ from cida.report.result_tables import summarize_results
 from cida.runs.records import RunResult, TaskRecord
 from cida.runs.result_table import Cell, CellValue, ResultTable, TableRow, percent
 
-__all__ = [
-    "build_detail_table",
-    "build_paper_table",
-    "summarize_categorical_wins",
-    "transpose_table",
-]
-
 
 def build_paper_table(
     results: Sequence[RunResult], tasks: Sequence[TaskRecord], titles: Mapping[str, str]

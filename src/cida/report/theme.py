@@ -13,8 +13,6 @@ from markupsafe import Markup
 
 from cida.runs.result_table import ResultTable
 
-__all__ = ["COLORS", "N_LINE_STYLES", "index_color", "macro", "read_static", "render_chart_css"]
-
 N_LINE_STYLES = 12  # s0 ... s11: colours of lines, all at least 3:1 against the page
 
 

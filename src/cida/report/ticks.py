@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-__all__ = ["choose_ticks", "format_edges", "format_number"]
-
 
 def choose_ticks(low: float, high: float, max_ticks: int) -> list[float]:
     """Round numbers between the ends, at most so many; the ends themselves if there are none.

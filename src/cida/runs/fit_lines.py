@@ -12,8 +12,6 @@ from cida.runs.fit_record import DataSummary, FitRecord, RowSummary
 from cida.selection.expected_score import ExpectedScore
 from cida.tables.cells import ColumnKind
 
-__all__ = ["FitTopic", "data_lines", "fit_lines", "result_lines", "rows_words"]
-
 FitTopic = Literal["data", "results", "warnings"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -18,8 +18,6 @@ from cida.support import TargetSupport
 from cida.tables.cells import ColumnKind
 from cida.tables.schema import DroppedColumn
 
-__all__ = ["DataSummary", "FitFigures", "FitRecord", "RowSummary"]
-
 
 @dataclass(frozen=True)
 class RowSummary:

@@ -13,8 +13,6 @@ from cida.doctor.fit_summary import FitSummary
 from cida.io.tensors import ModelFileError, read_model_file
 from cida.training import Event
 
-__all__ = ["FittedRun", "read_fitted_run"]
-
 
 @dataclass(frozen=True)
 class FittedRun:

@@ -22,8 +22,6 @@ from cida.runs.snapshot import MAX_SNAPSHOT_ROWS, Snapshot
 from cida.selection import ExpectedScore
 from cida.support import measure_target_support
 
-__all__ = ["FitProbe"]
-
 MAX_FIGURE_ROWS = 10_000  # enough for a ridge regression, and quick
 MAX_DESIGN_COLUMNS = 2_000  # of a large image evenly spaced pixels
 

@@ -18,17 +18,6 @@ from cida.methods import Role
 from cida.runs.fit_record import FitRecord
 from cida.runs.result_table import ResultTable
 
-__all__ = [
-    "MANIFEST_FILE",
-    "ExperimentText",
-    "Manifest",
-    "Origin",
-    "PublishedScore",
-    "RunRecord",
-    "RunResult",
-    "TaskRecord",
-]
-
 MANIFEST_FILE = "manifest.json"
 RECORD_SCHEMA = 2
 MAX_ABS_FIGURE = 1e100

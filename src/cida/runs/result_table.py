@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Cell", "CellValue", "ResultTable", "RowRole", "TableRow", "percent"]
-
 RowRole = Literal["own", "best", "published", "published-below"]
 
 

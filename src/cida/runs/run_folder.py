@@ -22,8 +22,6 @@ from cida.runs.snapshot import SNAPSHOT_FILE, Snapshot, load_snapshot
 from cida.training import Event, resumable
 from cida.training.checkpointing import CHECKPOINT_INTERVAL_SECONDS
 
-__all__ = ["RunFolder", "check_checkpoint_seconds", "find_run_folders", "load_fitted_run"]
-
 RECORD_FILE = "run.json"
 RESULT_FILE = "result.json"
 EVENTS_FILE = "events.jsonl"

@@ -16,16 +16,6 @@ from cida.io.tensors import ModelFileError, read_model_file, write_model_file
 from cida.selection.expected_score import ExpectedScore
 from cida.spaces import Space, space_from_dict
 
-__all__ = [
-    "MAX_SNAPSHOT_ROWS",
-    "SNAPSHOT_FILE",
-    "PlaneMap",
-    "RotatedImages",
-    "Snapshot",
-    "load_snapshot",
-]
-
-
 SNAPSHOT_FILE = "snapshot.safetensors"  # in a run's folder
 MAX_SNAPSHOT_ROWS = 1500  # of a view: a cloud that can be looked at, in a small file
 SNAPSHOT_SCHEMA_VERSION = 1

@@ -16,8 +16,6 @@ from cida.report.sections.map_section import build_map_section
 from cida.report.ticks import format_number
 from cida.runs.result_table import Cell, CellValue, ResultTable, percent
 
-__all__ = ["build_accuracy_section"]
-
 SCORE_AXIS_FLOORS = (0.0, 0.5, 0.8)  # of an axis of accuracies
 MIN_DRAWN_R2 = -1.0  # of R2: a worse one is drawn there
 LARGE_CHART_SIZE = (820.0, 360.0)

@@ -15,8 +15,6 @@ from cida.report.index_axis import index_axis, index_period, index_values
 from cida.report.ticks import format_edges, format_number
 from cida.runs.result_table import Cell, CellValue, ResultTable
 
-__all__ = ["build_confusion_section"]
-
 MAX_CONFUSION_CELLS = 8
 MEAN_ROWS_PER_CELL = 30  # of a cell on average, where there are that many
 MAX_CONFUSION_CLASSES = 20

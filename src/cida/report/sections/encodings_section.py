@@ -15,8 +15,6 @@ from cida.report.theme import index_color
 from cida.report.ticks import format_number
 from cida.runs.snapshot import Snapshot
 
-__all__ = ["build_encodings_section", "project_principal_components"]
-
 MAX_SCATTER_POINTS = 600
 N_INDEX_COLORS = 24  # steps of u
 MAX_COLORED_CLASSES = 10

@@ -9,8 +9,6 @@ from cida.report.build import MethodView, ReportView, TaskView
 from cida.report.charts import Chart, IndexAxis, Series, line_chart
 from cida.training import Event
 
-__all__ = ["build_losses_section"]
-
 MAX_LINE_POINTS = 80
 
 

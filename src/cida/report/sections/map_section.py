@@ -14,8 +14,6 @@ from cida.report.theme import index_color
 from cida.report.ticks import format_number
 from cida.runs.snapshot import Snapshot
 
-__all__ = ["build_map_section"]
-
 CELLS_PER_MAP_SIDE = 10  # cells of a map along each index column
 MIN_ROWS_PER_MAP_CELL = 3
 CELL_UNITS, LEFT_UNITS = 22, 40

@@ -12,8 +12,6 @@ from cida.report.charts import Array, IndexAxis, Series, line_chart, pad_range
 from cida.report.index_axis import index_axis, index_values
 from cida.runs.snapshot import Snapshot
 
-__all__ = ["build_predictions_section"]
-
 N_PREDICTION_CELLS = 30
 MAX_CLASS_LINES = 6  # lines that can be told apart
 MIN_ROWS_PER_LINE_POINT = 5  # of a cell: fewer say nothing

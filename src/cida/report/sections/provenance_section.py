@@ -12,8 +12,6 @@ from cida.report.blocks import Html, Section
 from cida.report.build import Chapter
 from cida.runs.result_table import ResultTable
 
-__all__ = ["build_provenance_section"]
-
 MAX_LISTED_VALUES = 6
 MAX_LISTED_COMMANDS = 3
 

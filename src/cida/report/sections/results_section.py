@@ -15,8 +15,6 @@ from cida.runs.fit_record import FitFigures
 from cida.runs.records import Manifest
 from cida.runs.result_table import Cell, CellValue, ResultTable
 
-__all__ = ["build_results_section"]
-
 VERDICTS = {True: "yes", False: "none found", None: "not known"}
 
 

@@ -21,16 +21,6 @@ from cida.report.runs import Run
 from cida.runs.result_table import Cell, CellValue, ResultTable, percent
 from cida.selection.expected_score import ExpectedScore
 
-__all__ = [
-    "CertificateScope",
-    "build_certificate_section",
-    "build_doctor_section",
-    "build_expected_score_section",
-    "certify_chapters",
-    "find_dependence",
-    "format_mean_expected",
-]
-
 CertificateScope = Literal["every", "few", "none"]
 
 
