@@ -242,6 +242,16 @@ def test_one_index_value_in_the_source_has_no_range_to_leave_out():
         model.expected_score(PLANE.x, PLANE.training_labels, u)
 
 
+def test_a_source_too_small_for_a_trial_says_so_and_names_no_losers():
+    rows = np.r_[np.flatnonzero(PLANE.source)[:40], np.flatnonzero(~PLANE.source)[:40]]
+    model = AdaptiveClassifier(max_candidates=4, random_state=0)
+    model.fit(PLANE.x[rows], PLANE.training_labels[rows], domain_index=PLANE.u[rows])
+    weights = {each.name: each.weight for each in model.decision_.candidates}
+    assert weights["linear"] == weights["linear with u as a feature"] == 0.5
+    assert "too small for a trial" in model.decision_.summary()[1]
+    assert "lost" not in model.decision_.summary()[1]
+
+
 def test_a_budget_keeps_the_first_candidates():
     assert len(fit(max_candidates=3).decision_.candidates) == 3
     assert len(fit(time_budget=0.0).decision_.candidates) == 2

@@ -21,7 +21,7 @@ RULE_TEXTS: Mapping[TrialRule, str] = {
     "whose labels were hidden",
     "random-third": "the source has no range along the index that could be left out, so each was "
     "tried on a random third of it, which says nothing of the way to the target",
-    "few-source-rows": "the source is too small for a trial, so all count the same",
+    "few-source-rows": "the linear ones count, each the same: the source is too small for a trial",
 }
 VERDICT_TEXTS: Mapping[Verdict, str] = {
     "adapt": "The model adapts along the index",
@@ -102,7 +102,8 @@ class Decision:
         n_dropped = len(self.candidates) - len(used)
         share = f"{self.adapted_share:.0%} of the weight is on candidates that do"
         trial = f"Of {len(self.candidates)} candidates, {RULE_TEXTS[self.rule]}"
-        dropped = f"; {n_dropped} clearly lost and do not count" if n_dropped else ""
+        has_losers = n_dropped and self.rule != "few-source-rows"
+        dropped = f"; {n_dropped} clearly lost and do not count" if has_losers else ""
         weights = ", ".join(f"{each.name} ({each.weight:.0%})" for each in used[:3])
         best = min(used, key=lambda c: c.mean_loss)
         metric = self.metric.replace("_", " ")

@@ -14,7 +14,6 @@ from cida.data import RowLayout
 from cida.networks.serialization import configurable
 
 __all__ = [
-    "FEATURE_MODES",
     "Committee",
     "CommitteeMember",
     "FeatureMode",
@@ -25,14 +24,6 @@ __all__ = [
 ]
 
 FeatureMode = Literal["raw", "index", "centered", "windows", "moving-frame", "principal-axes"]
-FEATURE_MODES: tuple[FeatureMode, ...] = (
-    "raw",
-    "index",
-    "centered",
-    "windows",
-    "moving-frame",
-    "principal-axes",
-)
 
 MAX_TREE_VALUE = 60_000.0  # that half precision holds
 

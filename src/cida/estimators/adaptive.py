@@ -32,8 +32,8 @@ class AdaptiveClassifier(FittedClassifier, AdaptiveEstimator):
     ----------
     candidates : sequence of (str, estimator), optional
         scikit-learn classifiers of your own, tried beside the built-in ones. They get the encoded
-        columns, and the index as the space scales it if they request ``domain_index``. A file
-        cannot hold them.
+        columns, and the index as the space scales it if they request ``domain_index``, but no
+        sample weights. A file cannot hold them.
     space : Space, optional
         What the index is, as for `CIDAClassifier`.
     max_candidates : int, optional

@@ -31,12 +31,11 @@ from cida.errors import CidaWarning
 from cida.estimators.base import CIDAEstimator
 from cida.estimators.fitted_estimator import FittedEstimator
 from cida.estimators.fitted_state import FittedState
-from cida.estimators.fitting import fit_state
+from cida.estimators.fitting import fit_state, sample_index_values
 from cida.estimators.labels import ClassLabels
 from cida.estimators.summarize import summarize_fit
 from cida.estimators.validation import FitArguments, InputFormat, TrainingData
 from cida.games import SourceOnly
-from cida.indexing import evenly_spaced, subsample
 from cida.policy import Plan, resolve
 from cida.spaces import Space
 from cida.training import seeded
@@ -44,7 +43,6 @@ from cida.training import seeded
 __all__ = ["AdaptiveEstimator"]
 
 NETWORK_STEPS = 300  # of a candidate: enough for its vote, and quick
-MAX_INDEX_VALUES = 4096  # kept with the model
 ROW_ORDER_SEED = 0
 MIN_CANDIDATES_IN_TIME = 2
 
@@ -92,7 +90,7 @@ class AdaptiveEstimator(FittedEstimator):
         source : array-like of bool, optional
             Where given, labels outside it are never read.
         sample_weight : array-like, optional
-            Weights of the rows in all losses.
+            Weights of the rows in the fit of built-in candidates; trials count every row the same.
 
         Returns
         -------
@@ -185,7 +183,8 @@ def _in_fixed_order(dataset: IndexedDataset) -> IndexedDataset:
     """
     batch = dataset[torch.arange(len(dataset))]
     labels = batch.y.reshape(len(batch), -1)[:, :1].double()
-    columns = [batch.u, batch.x.flatten(1).double(), labels, batch.labelled[:, None].double()]
+    marks = torch.stack([batch.labelled.double(), batch.weight.double()], dim=1)
+    columns = [batch.u, batch.x.flatten(1).double(), labels, marks]
     order = np.lexsort(torch.cat(columns, dim=1).numpy().T[::-1])
     order = order[np.random.default_rng(ROW_ORDER_SEED).permutation(len(order))]
     rows = torch.from_numpy(order)
@@ -262,11 +261,10 @@ def _make_state(
     committee = Committee([each.module for each in members], weights).eval()
     loss = type(data.labels).loss
     game = SourceOnly(committee, nn.Identity(), plan.space, loss, plan.has_index).eval()
-    u = np.sort(subsample(data.dataset.u).numpy(), axis=0)
     return FittedState(
         plan=plan,
         members=(game,),
-        index_values=torch.from_numpy(u)[evenly_spaced(len(u), MAX_INDEX_VALUES)],
+        index_values=sample_index_values(data.dataset),
         encoding_width=data.labels.output_width,
         summary=summarize_fit(plan, options, data.dataset, game, data.labels),
         custom_modules=("encoder",),

@@ -33,7 +33,7 @@ from cida.spaces import Space
 from cida.training import Callback, Event, Trainer, TrainingConfig, proximity_weights, seeded
 from cida.training.progress import ProgressBar
 
-__all__ = ["CompletedGame", "Fitter", "fit_state", "make_candidate"]
+__all__ = ["CompletedGame", "Fitter", "fit_state", "make_candidate", "sample_index_values"]
 
 MAX_ENCODER_FIT_ROWS = 50_000  # enough to see how x moves along u
 MAX_INDEX_VALUES = 4096  # kept with the model
@@ -85,11 +85,10 @@ def fit_state(plan: Plan, data: TrainingData, options: FitRequest, seed: int) ->
         if diagnosis.code != "label-shift":  # it was told of before training
             warn_user(str(diagnosis))
     modules = {"encoder": options.encoder, "predictor": options.predictor}
-    u = np.sort(subsample(dataset.u).numpy(), axis=0)
     return FittedState(
         plan=plan,
         members=tuple(each.game for each, _ in members),
-        index_values=torch.from_numpy(u)[evenly_spaced(len(u), MAX_INDEX_VALUES)],
+        index_values=sample_index_values(dataset),
         encoding_width=fitter.measure_encoding_width(first.game.encoder, dataset),
         summary=summary,
         diagnoses=diagnoses,
@@ -98,6 +97,12 @@ def fit_state(plan: Plan, data: TrainingData, options: FitRequest, seed: int) ->
         custom_modules=tuple(name for name, module in modules.items() if module is not None),
         **input_format,
     )
+
+
+def sample_index_values(dataset: IndexedDataset) -> torch.Tensor:
+    """Index values to keep with a model, in order, column by column."""
+    u = np.sort(subsample(dataset.u).numpy(), axis=0)
+    return torch.from_numpy(u)[evenly_spaced(len(u), MAX_INDEX_VALUES)]
 
 
 def _further_seeds(seed: int | list[int], count: int) -> list[int]:
